@@ -1,0 +1,29 @@
+/** The TCP port of the core: a byte pipe. Adapters wrap sockets, `serve()` wraps Web streams. */
+
+export interface Connection {
+  /** For logs only. */
+  readonly remote: string;
+  /** The next bytes, or null at the end of the stream. One read at a time; the chunk belongs to the reader. */
+  read(): Promise<Uint8Array | null>;
+  /** Resolves when the transport has room again; that is the back-pressure. Rejects once the peer is gone. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Ends both directions at once; idempotent. */
+  close(): void;
+}
+
+export interface Listening {
+  readonly host: string;
+  /** The real port, also when 0 was asked for. */
+  readonly port: number;
+  /** Stops accepting; open connections go on. */
+  close(): Promise<void>;
+}
+
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Listener {
+  listen(options: ListenOptions, accept: (connection: Connection) => void): Promise<Listening>;
+}

@@ -1,0 +1,122 @@
+/**
+ * One Kafka partition: batches in, batches out, offsets, producers, epochs and times.
+ * The log stream's offsets are Kafka's offsets; the high watermark is the stream's confirm offset.
+ */
+import type { Offset, StreamEpoch } from "../lib/brand.ts";
+import type { ErrorName } from "../protocol/error_code.ts";
+
+/** Settings of a topic that the log obeys; already validated and with defaults filled in. */
+export interface LogConfig {
+  readonly messageBytesMax: number;
+  readonly timestampType: "create" | "log-append";
+  readonly timestampBeforeMsMax: number;
+  readonly timestampAfterMsMax: number;
+  /** `producer` keeps each batch's codec. */
+  readonly compression: "producer" | "uncompressed" | "gzip" | "snappy" | "lz4" | "zstd";
+  readonly cleanup: { readonly delete: boolean; readonly compact: boolean };
+  /** -1 keeps for ever. */
+  readonly retentionMs: number;
+  readonly retentionBytes: number;
+  readonly segmentBytes: number;
+  readonly segmentMs: number;
+  readonly producerExpirationMs: number;
+}
+
+export interface Appended {
+  readonly ok: true;
+  readonly baseOffset: Offset;
+  readonly lastOffset: Offset;
+  /** -1 unless the topic stamps records on arrival. */
+  readonly logAppendTimeMs: number;
+  readonly logStartOffset: Offset;
+  /** True when an identical batch had been stored before; nothing was written. */
+  readonly duplicate: boolean;
+  /** Resolves once the high watermark has passed `lastOffset`. Rejects with a FaultError. */
+  readonly durable: Promise<void>;
+}
+
+export interface AppendRefused {
+  readonly ok: false;
+  readonly error: ErrorName;
+  readonly message?: string;
+}
+
+export interface ReadOptions {
+  /** At least one whole batch is returned when any exists below the limit. */
+  readonly bytesMax: number;
+  /** `committed` stops at the last stable offset. */
+  readonly isolation: "uncommitted" | "committed";
+  readonly cacheOnly?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface AbortedTransaction {
+  readonly producerId: number;
+  readonly firstOffset: Offset;
+}
+
+export interface LogRead {
+  readonly ok: true;
+  /** Whole batches in order; the first may begin before the asked offset, as Kafka's does. */
+  readonly batches: readonly Uint8Array[];
+  readonly bytes: number;
+  readonly highWatermark: Offset;
+  readonly lastStableOffset: Offset;
+  readonly logStartOffset: Offset;
+  readonly aborted: readonly AbortedTransaction[];
+}
+
+export interface ReadRefused {
+  readonly ok: false;
+  readonly error: "OFFSET_OUT_OF_RANGE";
+}
+
+export interface TimestampedOffset {
+  readonly timestampMs: number;
+  readonly offset: Offset;
+  readonly leaderEpoch: number;
+}
+
+export interface EpochEnd {
+  readonly leaderEpoch: number;
+  /** -1 when the epoch is unknown. */
+  readonly endOffset: Offset;
+}
+
+export interface PartitionLog {
+  readonly leaderEpoch: StreamEpoch;
+  readonly logStartOffset: Offset;
+  readonly highWatermark: Offset;
+  readonly lastStableOffset: Offset;
+  readonly logEndOffset: Offset;
+  readonly config: LogConfig;
+  /** Bytes between log start and end, for retention and DescribeLogDirs. */
+  readonly sizeBytes: number;
+
+  /**
+   * Admits one batch of a client, synchronously: checks, offsets, producer state, append.
+   * `batch` is one record batch v2 whose base offset and leader epoch are rewritten in place.
+   */
+  append(batch: Uint8Array): Appended | AppendRefused;
+  /** Null only with `cacheOnly` and a miss. */
+  read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null>;
+  /** First record whose timestamp is at or after `timestampMs`, below the high watermark; null if none. */
+  offsetForTimestamp(timestampMs: number): Promise<TimestampedOffset | null>;
+  /** The record with the largest timestamp; null for an empty log. */
+  maxTimestamp(): Promise<TimestampedOffset | null>;
+  /** End of the asked leader epoch, or of the largest one below it (KIP-320). */
+  endOfEpoch(leaderEpoch: number): EpochEnd;
+  /** Leader epoch that was current at an offset; -1 if unknown. */
+  epochAt(offset: Offset): number;
+  /** Moves the log start up (DeleteRecords); an offset past the high watermark is refused. */
+  deleteRecords(
+    before: Offset,
+  ): Promise<{ readonly ok: true; readonly logStartOffset: Offset } | ReadRefused>;
+  /** Applies time and size retention, expires producers, checkpoints when dirty. Writes nothing when nothing changed. */
+  tick(nowMs: number): Promise<void>;
+  updateConfig(config: LogConfig): void;
+  /** Called after each advance of the high watermark and when the log closes; returns the unsubscribe. */
+  onAdvance(listener: () => void): () => void;
+  /** Checkpoints producer state, persists metadata, closes the streams. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,161 @@
+/**
+ * The metadata that the storage engine needs from others. The controller implements these ports
+ * (`controller/managers.ts`); tests use a small in-memory one.
+ *
+ * Every call is checked against the metadata log and applied atomically, or refused with an outcome.
+ * `fenced` means that a newer node or stream epoch exists: this owner must stop.
+ */
+import type {
+  NodeEpoch,
+  NodeId,
+  ObjectId,
+  Offset,
+  Position,
+  StreamEpoch,
+  StreamId,
+} from "../lib/brand.ts";
+
+/** A half-open range of one stream. */
+export interface StreamRange {
+  readonly streamId: StreamId;
+  readonly start: Offset;
+  readonly end: Offset;
+}
+
+export type Refusal =
+  | { readonly ok: false; readonly reason: "fenced" | "not-found" | "not-open" | "not-closed" }
+  | { readonly ok: false; readonly reason: "not-continuous"; readonly expected: Offset }
+  | { readonly ok: false; readonly reason: "conflict"; readonly detail: string };
+
+export type Outcome<T = unknown> = ({ readonly ok: true } & T) | Refusal;
+
+export interface StreamView {
+  readonly streamId: StreamId;
+  readonly epoch: StreamEpoch;
+  readonly open: boolean;
+  /** First offset that still exists. */
+  readonly start: Offset;
+  /** End of what is committed to data objects; the WAL may hold more. */
+  readonly end: Offset;
+}
+
+export interface StreamManager {
+  /** Creates a stream and opens it for this node with the given epoch, in one entry. */
+  createStream(epoch: StreamEpoch): Promise<Outcome<{ readonly streamId: StreamId }>>;
+  /** Takes ownership with a higher epoch (or re-opens with the equal one by the same node). */
+  openStream(
+    stream: StreamId,
+    epoch: StreamEpoch,
+  ): Promise<Outcome<{ readonly start: Offset; readonly end: Offset }>>;
+  closeStream(stream: StreamId, epoch: StreamEpoch, end: Offset): Promise<Outcome>;
+  trimStream(stream: StreamId, epoch: StreamEpoch, start: Offset): Promise<Outcome>;
+  /** The stream must be closed. */
+  deleteStream(stream: StreamId): Promise<Outcome>;
+  /** From the local replica; may be stale. */
+  viewStream(stream: StreamId): StreamView | null;
+}
+
+/** CRC-32C of an object's bytes and of its index block, as kept in its metadata row. */
+export interface ObjectChecksums {
+  readonly bytesCrc: number;
+  readonly indexCrc: number;
+}
+
+interface NewObject extends ObjectChecksums {
+  readonly objectId: ObjectId;
+  readonly size: number;
+}
+
+/** An object with many streams. Metadata checks the ranges and keeps only a digest of their sorted list. */
+export interface NewStreamSetObject extends NewObject {
+  readonly ranges: readonly StreamRange[];
+}
+
+export interface NewStreamObject extends NewObject {
+  readonly range: StreamRange;
+  /** AutoMQ's object attributes (type, bucket, deep-delete mark). */
+  readonly attributes: number;
+}
+
+export interface UploadCommit {
+  readonly streamSetObject: NewStreamSetObject | null;
+  readonly streamObjects: readonly NewStreamObject[];
+  /** First WAL slot that is still needed after this commit. */
+  readonly walTrim: number;
+}
+
+/** Where data of a stream lies, in offset order without gaps. */
+export interface ObjectRef {
+  readonly objectId: ObjectId;
+  readonly kind: "stream-set" | "stream";
+  readonly size: number;
+  readonly attributes: number;
+  readonly checksums: ObjectChecksums;
+}
+
+/** A stream set object of one node, in order of commit. */
+export interface StreamSetRef extends ObjectRef {
+  readonly nodeId: NodeId;
+  readonly order: Position;
+}
+
+/** A period of ownership: which node's stream set objects can hold these offsets. */
+export interface OwnedRange {
+  readonly nodeId: NodeId;
+  readonly start: Offset;
+  /** Null for the range that is still open. */
+  readonly end: Offset | null;
+}
+
+export interface StreamObjectRef extends ObjectRef {
+  readonly start: Offset;
+  readonly end: Offset;
+}
+
+export interface StreamObjectsView {
+  readonly ranges: readonly OwnedRange[];
+  readonly streamObjects: readonly StreamObjectRef[];
+}
+
+export interface ObjectManager {
+  /** A block of never-used ids for this node epoch; returns the first. */
+  reserveIds(count: number): Promise<Outcome<{ readonly first: ObjectId }>>;
+  commitUpload(commit: UploadCommit): Promise<Outcome>;
+  /** From the local replica: ranges by owner and the stream's own objects. Null for an unknown stream. */
+  viewObjects(stream: StreamId): StreamObjectsView | null;
+  /** A node's stream set objects, oldest first. */
+  streamSetObjects(node: NodeId): readonly StreamSetRef[];
+  /** Brings the local replica up to the end of the metadata log. */
+  refresh(): Promise<void>;
+}
+
+/** A WAL of a dead incarnation, as the recoverer sees it after BeginRecovery. */
+export interface WalToRecover {
+  readonly nodeId: NodeId;
+  readonly epoch: NodeEpoch;
+  /** Position of the BeginRecovery entry: the recoverer's token R. */
+  readonly recovery: Position;
+  /** First slot that may hold records which are not committed. */
+  readonly walTrim: number;
+  /** Streams that this incarnation still owns. */
+  readonly streams: readonly StreamView[];
+}
+
+export interface RecoveryCommit {
+  readonly wal: Pick<WalToRecover, "nodeId" | "epoch" | "recovery">;
+  /** Objects written from the WAL; null and empty when it held nothing new. */
+  readonly streamSetObject: NewStreamSetObject | null;
+  readonly streamObjects: readonly NewStreamObject[];
+  /** Final end of every stream in `WalToRecover.streams`. */
+  readonly ends: readonly { readonly streamId: StreamId; readonly end: Offset }[];
+  /** The slot that holds the seal. */
+  readonly sealedSlot: number;
+}
+
+/** Recovery of incarnations that are gone. Used once at start, before this node opens any stream. */
+export interface RecoveryManager {
+  /** Unsealed WALs of this node id's earlier incarnations, oldest first. */
+  pendingRecoveries(): readonly { readonly nodeId: NodeId; readonly epoch: NodeEpoch }[];
+  beginRecovery(node: NodeId, epoch: NodeEpoch): Promise<Outcome<{ readonly wal: WalToRecover }>>;
+  finishRecovery(commit: RecoveryCommit): Promise<Outcome>;
+}

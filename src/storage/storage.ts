@@ -1,0 +1,40 @@
+/**
+ * The storage engine's facade: append, read, trim and force-upload by (stream, offset).
+ * It joins WAL, log cache, uploader and block cache; it knows nothing of Kafka.
+ */
+import type { Offset, StreamId } from "../lib/brand.ts";
+import type { StreamRecord } from "./stream_record.ts";
+
+export interface Append {
+  /** The record as stored; its payload is a view of the WAL's memory. */
+  readonly record: StreamRecord;
+  /** Resolves when durable, in append order over all streams. */
+  readonly durable: Promise<void>;
+}
+
+export interface ReadOptions {
+  /** At least one record is returned when any exists, however large. */
+  readonly bytesMax: number;
+  /** Answer null instead of reading objects: lets a hot fetch never wait behind a cold one. */
+  readonly cacheOnly?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface Storage {
+  /** The caller keeps offsets of one stream contiguous. Throws FaultError `overloaded`, `fenced`, `closed`. */
+  append(record: StreamRecord): Append;
+  /**
+   * Records that cover [start, end), in order and without gaps; the first may begin before `start`.
+   * Null only with `cacheOnly` and a miss. Throws `object-missing`, `corrupt`, `data-loss`, `store-unavailable`.
+   */
+  read(
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+    options: ReadOptions,
+  ): Promise<readonly StreamRecord[] | null>;
+  /** Resolves when everything of the stream that was durable at the call is committed to data objects. */
+  forceUpload(stream: StreamId): Promise<void>;
+  /** Uploads and commits all, then closes the WAL. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,40 @@
+/**
+ * The write-ahead log port. Records are acknowledged strictly in append order; an acknowledged record
+ * survives kill -9. One instance belongs to one node epoch.
+ */
+import type { StreamRecord } from "../stream_record.ts";
+
+/** A record as it lies in the WAL's memory. */
+export interface Appended {
+  /** The payload is a view of the WAL's own buffer: the one copy of the hot path. */
+  readonly record: StreamRecord;
+  /** The slot that will hold the record. */
+  readonly slot: number;
+  /** Resolves once the record and all before it are durable; rejects with `fenced` or `closed`. */
+  readonly durable: Promise<void>;
+}
+
+export interface WalState {
+  /** Bytes appended and not yet acknowledged. */
+  readonly unacknowledgedBytes: number;
+  /** First slot that is still needed. */
+  readonly trimmedTo: number;
+  /** Slot that the next record goes to. */
+  readonly nextSlot: number;
+  readonly fenced: boolean;
+}
+
+export interface Wal {
+  /**
+   * Copies the record into the open bulk, synchronously.
+   * Throws FaultError `overloaded` at the byte cap, `fenced` or `closed`.
+   */
+  append(record: StreamRecord): Appended;
+  /** Slots below are committed elsewhere: deletes them, in the background. Call only after the commit. */
+  trim(slot: number): void;
+  state(): WalState;
+  /** Called once when another incarnation or a recoverer is found in one of our slots. */
+  onFenced(listener: (reason: string) => void): void;
+  /** Sends what is open, waits for its outcome, then refuses appends. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,59 @@
+/** A clock that stands still until a test moves it; timers fire in order of their time. */
+import type { Cancel, Clock } from "../../src/env/clock.ts";
+
+interface Timer {
+  readonly atMs: number;
+  readonly work: () => void;
+}
+
+export interface FakeClock extends Clock {
+  /** Moves time forward, firing timers on the way; lets pending microtasks and I/O run between them. */
+  advance(ms: number): Promise<void>;
+  /** Lets pending microtasks and I/O callbacks run without moving time. */
+  settle(): Promise<void>;
+  readonly timers: number;
+}
+
+const TURNS = 10;
+
+export function createFakeClock(startMs = 1_700_000_000_000): FakeClock {
+  let elapsedMs = 0;
+  const timers = new Set<Timer>();
+
+  async function settle(): Promise<void> {
+    for (let i = 0; i < TURNS; i++) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  function nextDue(untilMs: number): Timer | null {
+    let due: Timer | null = null;
+    for (const timer of timers) {
+      if (timer.atMs <= untilMs && (due === null || timer.atMs < due.atMs)) due = timer;
+    }
+    return due;
+  }
+
+  return {
+    nowMs: () => startMs + elapsedMs,
+    monotonicMs: () => elapsedMs,
+    after(delayMs, work): Cancel {
+      const timer = { atMs: elapsedMs + Math.max(0, delayMs), work };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
+    settle,
+    async advance(ms) {
+      const untilMs = elapsedMs + ms;
+      await settle();
+      for (let due = nextDue(untilMs); due !== null; due = nextDue(untilMs)) {
+        timers.delete(due);
+        elapsedMs = Math.max(elapsedMs, due.atMs);
+        due.work();
+        await settle();
+      }
+      elapsedMs = untilMs;
+    },
+    get timers() {
+      return timers.size;
+    },
+  };
+}
