@@ -66,8 +66,8 @@ interface SourceFile {
 function readTree(root: string): SourceFile[] {
   return readdirSync(root, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
-    .map((file) => ({ path: posix.join(root, file.replaceAll("\\", "/")), text: "" }))
-    .map(({ path }) => ({ path, text: readFileSync(path, "utf8") }));
+    .map((file) => posix.join(root, file.replaceAll("\\", "/")))
+    .map((path) => ({ path, text: readFileSync(path, "utf8") }));
 }
 
 const all = readTree("src");

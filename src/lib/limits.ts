@@ -17,3 +17,13 @@ export const REQUEST_BYTES_MAX = 100 * MIB;
 export const METADATA_ENTRY_BYTES_MAX = 512 * KIB;
 /** Un-acknowledged WAL bytes past which new produces are refused with a retriable error. */
 export const WAL_UNACKNOWLEDGED_BYTES_MAX = 256 * MIB;
+/** Largest body of one HTTP request: it is parsed in memory, so far below the Kafka limit. */
+export const HTTP_BODY_BYTES_MAX = 32 * MIB;
+/** Records in one HTTP produce request. */
+export const HTTP_RECORDS_MAX = 50_000;
+/** Records in one HTTP read; the answer is built in memory. */
+export const HTTP_READ_RECORDS_MAX = 10_000;
+/** Bytes of record batches behind one HTTP read. */
+export const HTTP_READ_BYTES_MAX = 16 * MIB;
+/** Longest long poll over HTTP: below the idle limits of common proxies. */
+export const HTTP_WAIT_MS_MAX = 30_000;

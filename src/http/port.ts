@@ -1,0 +1,108 @@
+/** What the gateway needs of the broker: plain calls with typed outcomes, no wire protocol. */
+import type { ErrorName } from "../protocol/error_code.ts";
+
+/** A record to be written; `null` fields are filled in by the broker. */
+export interface RecordInput {
+  readonly key: Uint8Array | null;
+  /** Null is a tombstone. */
+  readonly value: Uint8Array | null;
+  readonly headers: readonly RecordHeader[];
+  readonly timestampMs: number | null;
+  /** Null: by hash of the key as Kafka's clients do, or any partition without a key. */
+  readonly partition: number | null;
+}
+
+export interface RecordHeader {
+  readonly name: string;
+  readonly value: Uint8Array | null;
+}
+
+export interface RecordOutput {
+  readonly offset: number;
+  readonly timestampMs: number;
+  readonly key: Uint8Array | null;
+  readonly value: Uint8Array | null;
+  readonly headers: readonly RecordHeader[];
+}
+
+export interface Failure {
+  readonly ok: false;
+  readonly error: ErrorName;
+  readonly message?: string;
+}
+
+export type Written =
+  | {
+    readonly ok: true;
+    readonly partition: number;
+    readonly offset: number;
+    /** The timestamp that a read of this offset shows. */
+    readonly timestampMs: number;
+  }
+  | Failure;
+
+export interface ReadQuery {
+  readonly offset: number | "earliest" | "latest";
+  readonly recordsMax: number;
+  readonly bytesMax: number;
+  /** How long to wait at the end of the log for a first record. */
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+}
+
+export type ReadAnswer =
+  | {
+    readonly ok: true;
+    readonly records: readonly RecordOutput[];
+    /** Offset to ask for next; past offsets that compaction removed. */
+    readonly next: number;
+    readonly highWatermark: number;
+    readonly logStart: number;
+  }
+  | (Failure & { readonly logStart?: number; readonly highWatermark?: number });
+
+export interface TopicSummary {
+  readonly name: string;
+  readonly topicId: string;
+  readonly partitions: number;
+}
+
+export interface TopicDetail extends TopicSummary {
+  readonly leaders: readonly {
+    readonly partition: number;
+    readonly leader: number | null;
+    readonly leaderEpoch: number;
+  }[];
+  readonly configs: Readonly<Record<string, string>>;
+}
+
+export interface TopicToCreate {
+  readonly name: string;
+  /** Null takes the broker's default. */
+  readonly partitions: number | null;
+  readonly configs: Readonly<Record<string, string>>;
+}
+
+export interface Gateway {
+  /** `results[i]` answers `records[i]`; each resolves only once the record is durable. */
+  produce(
+    topic: string,
+    records: readonly RecordInput[],
+    signal: AbortSignal,
+  ): Promise<readonly Written[]>;
+  read(topic: string, partition: number, query: ReadQuery): Promise<ReadAnswer>;
+  listTopics(): readonly TopicSummary[];
+  describeTopic(name: string): TopicDetail | null;
+  createTopic(topic: TopicToCreate): Promise<({ readonly ok: true } & TopicSummary) | Failure>;
+  deleteTopic(name: string): Promise<{ readonly ok: true } | Failure>;
+}
+
+/** What health and metrics routes show. */
+export interface NodeStatus {
+  /** Null when ready; otherwise why not, in one line. */
+  notReady(): string | null;
+  renderMetrics(): string;
+  readonly version: string;
+  readonly clusterId: string;
+  readonly nodeId: number;
+}
