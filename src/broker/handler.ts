@@ -5,7 +5,7 @@
 import type { NodeId } from "../lib/brand.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { Env } from "../env/env.ts";
-import type { Api } from "../protocol/api_key.ts";
+import type { Api } from "../protocol/api.ts";
 import type { Requester } from "../controller/command.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";

@@ -17,6 +17,29 @@ export const REQUEST_BYTES_MAX = 100 * MIB;
 export const METADATA_ENTRY_BYTES_MAX = 512 * KIB;
 /** Un-acknowledged WAL bytes past which new produces are refused with a retriable error. */
 export const WAL_UNACKNOWLEDGED_BYTES_MAX = 256 * MIB;
+/** Header of a WAL object; it stands before the slot's address space, so a body may fill the slot. */
+export const WAL_OBJECT_HEADER_BYTES = 48;
+/**
+ * WAL PUTs in flight. Recovery relies on it: an object this far above the first empty slot proves that
+ * the empty slot was acknowledged once. Raising it needs a new format version.
+ */
+export const WAL_BULKS_IN_FLIGHT_MAX = 8;
+/** Bytes of WAL PUTs in flight; one bulk may always go, however large. */
+export const WAL_IN_FLIGHT_BYTES_MAX = 128 * MIB;
+/** First allocation of WAL memory; doubles with demand, so that a quiet node stays small. */
+export const WAL_SLAB_BYTES_MIN = 64 * KIB;
+/** Largest allocation of WAL memory that bulks share; a larger bulk gets memory of its own. */
+export const WAL_SLAB_BYTES_MAX = 8 * MIB;
+/** Age of the last proof of ownership past which the WAL asks before it acknowledges; far below T_SEAL. */
+export const WAL_EVIDENCE_AGE_MS_MAX = 12 * 3_600_000;
+/** T_SEAL: how long a seal stays after its recovery; zombies older than this meet the age rule instead. */
+export const WAL_SEAL_AGE_MS_MIN = 7 * 24 * 3_600_000;
+/** Slots that recovery reads at the same time: hides latency, and holds at most 4 x 64 MiB. */
+export const WAL_RECOVERY_READ_AHEAD_SLOTS = 4;
+/** Bytes that recovery keeps between checking the slots and replaying them; the rest is read again. */
+export const WAL_RECOVERY_KEPT_BYTES_MAX = 64 * MIB;
+/** Keys in one delete call, as S3's DeleteObjects. */
+export const WAL_DELETE_KEYS_MAX = 1_000;
 /** Largest body of one HTTP request: it is parsed in memory, so far below the Kafka limit. */
 export const HTTP_BODY_BYTES_MAX = 32 * MIB;
 /** Records in one HTTP produce request. */
@@ -27,3 +50,61 @@ export const HTTP_READ_RECORDS_MAX = 10_000;
 export const HTTP_READ_BYTES_MAX = 16 * MIB;
 /** Longest long poll over HTTP: below the idle limits of common proxies. */
 export const HTTP_WAIT_MS_MAX = 30_000;
+/** First pause before a store request is repeated; doubles with each attempt, with full jitter. */
+export const STORE_BACKOFF_FIRST_MS = 50;
+/** Longest such pause: short enough that a store that is back is noticed within seconds. */
+export const STORE_BACKOFF_CAP_MS = 2_000;
+/** Attempts of an idempotent store request before its caller hears of the fault. */
+export const STORE_ATTEMPTS_MAX = 5;
+/** Silence after which an attempt counts as lost, whatever its size. */
+export const STORE_REQUEST_TIMEOUT_MS = 30_000;
+/** Slowest link that a request is given time for, in bytes per millisecond (1 Mbit/s). */
+export const STORE_SLOWEST_BYTES_PER_MS = 125;
+/** Keys in one batch delete: half of S3's limit, because some stores fail close to it. */
+export const STORE_DELETE_BATCH_KEYS_MAX = 500;
+/** Single deletes at once where a store has no batch delete. */
+export const STORE_SINGLE_DELETES_MAX = 16;
+/** Keys in one page of a listing, as S3 bills it. */
+export const STORE_LIST_PAGE_KEYS = 1_000;
+/** Payload bytes after which a data block closes: the unit of a cold read (AutoMQ's default). */
+export const DATA_BLOCK_PAYLOAD_BYTES = 512 * KIB;
+/** Streams with at least this much in an upload get an object of their own. */
+export const STREAM_OBJECT_SPLIT_BYTES = 8 * MIB;
+/** Objects above this size are written in parts. */
+export const SINGLE_PUT_BYTES_MAX = 32 * MIB;
+/** Part of a multi-part object; all parts but the last are equal. */
+export const PUT_PART_BYTES = 16 * MIB;
+/** What one cached record costs beside its bytes, so that a million tiny records stay bounded. */
+export const LOG_CACHE_RECORD_OVERHEAD_BYTES = 256;
+/** Log cache of a node: past it appends are refused until an upload is committed. */
+export const LOG_CACHE_BYTES_MAX = 256 * MIB;
+/** Blocks in the log cache, committed ones included: a lookup walks over all of them. */
+export const LOG_CACHE_BLOCKS_MAX = 64;
+/** Streams in one log cache block: its commit must fit one metadata entry. */
+export const LOG_CACHE_BLOCK_STREAMS_MAX = 10_000;
+/** A log cache block is uploaded at this size: about a third of the cache, so that two more fit. */
+export const UPLOAD_BLOCK_BYTES = 80 * MIB;
+/** A dirty log cache block is uploaded after this time; a clean one causes no request. */
+export const UPLOAD_INTERVAL_MS = 600_000;
+/** WAL slots that hold records which are not in data objects: bounds recovery (64,000 on a directory). */
+export const UNCOMMITTED_SLOTS_MAX = 1_000;
+/** Uploads of one node that run at the same time; their commits stay in order. */
+export const UPLOADS_IN_FLIGHT_MAX = 4;
+/** Object ids are reserved in blocks of this size: one metadata entry each. */
+export const OBJECT_ID_BLOCK = 4_096;
+/** Indexes of data objects kept in memory. */
+export const INDEX_CACHE_BYTES_MAX = 32 * MIB;
+/** Range tables of stream set objects (24 bytes per stream range) kept in memory. */
+export const RANGE_INDEX_BYTES_MAX = 32 * MIB;
+/** Data blocks read from objects kept in memory. */
+export const BLOCK_CACHE_BYTES_MAX = 128 * MIB;
+/** One range read of adjacent data blocks, and the end of read-ahead growth. */
+export const RANGE_READ_BYTES_MAX = 4 * MIB;
+/** First read-ahead window of a sequential reader; doubles per read. */
+export const READ_AHEAD_BYTES_MIN = 512 * KIB;
+/** Sequential readers whose place is remembered. */
+export const READ_AHEAD_READERS_MAX = 4_096;
+/** Index loads at the same time while a stream's offsets are searched in stream set objects. */
+export const INDEX_LOADS_IN_FLIGHT_MAX = 8;
+/** WAL records that a recovery holds in memory before it writes them to objects. */
+export const RECOVERY_BYTES_MAX = 512 * MIB;

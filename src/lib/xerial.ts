@@ -11,8 +11,8 @@ const HEADER_BYTES = 16;
 const VERSION = 1;
 /** Java's writer cuts its input into blocks of this size. */
 const BLOCK_BYTES = 32 * 1024;
-/** A copy of 64 bytes takes at least two: raw snappy expands at most so much. */
-const EXPANSION_MAX = 32;
+/** A copy of 64 bytes takes three: raw snappy expands less than this many times. */
+const EXPANSION_MAX = 22;
 
 /** Raw snappy, brought by the host: `inflate` gets the block's declared length, already checked. */
 export interface RawSnappy {

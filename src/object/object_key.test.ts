@@ -74,6 +74,7 @@ test("parsers refuse keys of another kind, cluster or spelling", () => {
     "20000000/_kafka_C/1",
     "10000000/_kafka_C/-1",
   ]) assert.equal(parseDataKey("C", key), null, key);
+  assert.equal(parseWalKey("C", wal.replace("/0-67108864", "/1-67108865")), null);
   for (const key of [`${wal}0`, wal.replace("/0-", "/1-"), wal.replace("/7/", "/8/"), `${wal}/x`]) {
     assert.equal(parseWalKey("C", key), null, key);
   }

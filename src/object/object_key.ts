@@ -48,7 +48,7 @@ export function dataKey(clusterId: string, id: ObjectId): string {
 }
 
 export function parseDataKey(clusterId: string, key: string): ObjectId | null {
-  const id = parseDecimal(key.split("/")[2]);
+  const id = parseDecimal(key.split("/").at(-1));
   if (id === null || dataKey(clusterId, objectId(id)) !== key) return null;
   return objectId(id);
 }
@@ -79,10 +79,10 @@ export function walKey(clusterId: string, { nodeId: id, nodeEpoch: epoch, slot }
 
 export function parseWalKey(clusterId: string, key: string): WalKey | null {
   const parts = key.split("/");
-  const id = parseDecimal(parts[2]);
-  const epoch = parseDecimal(parts[3]);
-  const start = parseDecimal(parts[5]?.split("-")[0]);
-  if (id === null || epoch === null || start === null) return null;
+  const id = parseDecimal(parts.at(-4));
+  const epoch = parseDecimal(parts.at(-3));
+  const start = parseDecimal(parts.at(-1)?.split("-")[0]);
+  if (id === null || epoch === null || start === null || start % SLOT_BYTES !== 0) return null;
   const parsed = { nodeId: nodeId(id), nodeEpoch: nodeEpoch(epoch), slot: start / SLOT_BYTES };
   return walKey(clusterId, parsed) === key ? parsed : null;
 }

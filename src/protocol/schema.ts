@@ -96,7 +96,7 @@ export function array<Out, In>(
 ): NullableType<readonly Out[], readonly In[]> {
   return sized<readonly Out[], readonly In[]>({
     kind: "array",
-    zero: [],
+    zero: Object.freeze([]),
     element,
     length: longLength,
     content(at) {
@@ -135,7 +135,8 @@ export interface Schema<Out = unknown, In = Out> extends Versions {
 }
 
 /** What reading a message of this schema gives: every field. */
-export type Infer<S> = S extends { codec(version: number): Codec<infer Out, infer _> } ? Out : never;
+export type Infer<S> = S extends { codec(version: number): Codec<infer Out, infer _> } ? Out
+  : never;
 /** What writing one takes: fields with a default, or not in every version, may be left out. */
 export type InferInput<S> = S extends { codec(version: number): Codec<infer _, infer In> } ? In
   : never;

@@ -1,0 +1,68 @@
+/**
+ * The table of broker properties that `--set` accepts and DescribeConfigs shows. Those that give
+ * topics their defaults are derived from the topic table.
+ */
+import { REQUEST_BYTES_MAX } from "../lib/limits.ts";
+import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
+import { TOPIC_PROPERTIES, type TopicProperty } from "./topic_properties.ts";
+
+function int(name: string, fallback: number, documentation: string, min = 0): Property {
+  return { name, type: "int", fallback: String(fallback), min: BigInt(min), documentation };
+}
+
+function long(name: string, fallback: number, documentation: string, min = 0): Property {
+  return { ...int(name, fallback, documentation, min), type: "long" };
+}
+
+function flag(name: string, fallback: boolean, documentation: string): Property {
+  return { name, type: "boolean", fallback: String(fallback), documentation };
+}
+
+const OWN: readonly Property[] = [
+  int("num.partitions", 1, "Partitions of a topic that does not say how many.", 1),
+  int("default.replication.factor", 1, "Factor that topics are given when they ask for none.", 1),
+  flag("auto.create.topics.enable", true, "Whether naming an unknown topic creates it."),
+  flag("delete.topic.enable", true, "Whether topics can be deleted."),
+  int("fetch.max.bytes", 57_671_680, "Most bytes of one fetch answer.", 1024),
+  {
+    ...int("socket.request.max.bytes", REQUEST_BYTES_MAX, "Largest request frame.", 1024),
+    max: BigInt(REQUEST_BYTES_MAX),
+  },
+  long("connections.max.idle.ms", 600_000, "Silence after which a connection is closed.", 1000),
+  int("max.connections", 10_000, "Connections that are open at once.", 1),
+  int("max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept."),
+  int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer is forgotten.", 1),
+  long("log.retention.check.interval.ms", 300_000, "How often retention is looked at.", 1),
+  int("offsets.retention.minutes", 10_080, "How long offsets of a group without members live.", 1),
+  long("offsets.retention.check.interval.ms", 600_000, "How often offsets are expired.", 1),
+  int("offset.metadata.max.bytes", 4096, "Longest metadata text of a committed offset."),
+  int("group.min.session.timeout.ms", 6000, "Shortest session timeout that members may ask for."),
+  int("group.max.session.timeout.ms", 1_800_000, "Longest one."),
+  int("group.initial.rebalance.delay.ms", 3000, "Wait for more members of an empty group."),
+  int("group.max.size", Number(INT_MAX), "Members of one group at most.", 1),
+  {
+    name: "skerry.acks.one",
+    type: "string",
+    fallback: "durable",
+    words: ["durable", "log-end"],
+    documentation: "What acks=1 waits for: durable storage, or only a place in the log.",
+  },
+];
+
+/** `log.retention.hours` and its like: same bounds, other unit, no default of their own. */
+function fromTopic(property: TopicProperty): Property[] {
+  return property.synonyms.map(({ name, factor }) => ({
+    ...property,
+    name,
+    fallback: factor === 1 ? property.fallback : "",
+    ...(factor === 1 ? {} : { max: LONG_MAX / BigInt(factor) }),
+  }));
+}
+
+const ROWS = [...OWN, ...TOPIC_PROPERTIES.flatMap(fromTopic)].toSorted((a, b) =>
+  a.name < b.name ? -1 : 1
+);
+
+export const BROKER_PROPERTIES: ReadonlyMap<string, Property> = new Map(
+  ROWS.map((property) => [property.name, property]),
+);

@@ -1,0 +1,221 @@
+/**
+ * The partitions that this node leads. A log opens on first use, once, and closes when its topic is
+ * deleted, when another epoch leads or when the broker stops. Metadata changes are followed, not asked for.
+ */
+import type { NodeId, StreamId } from "../lib/brand.ts";
+import { messageOf } from "../lib/errors.ts";
+import { PARTITION_TICK_MS } from "../lib/limits.ts";
+import { SingleFlight } from "../lib/single_flight.ts";
+import type { Uuid } from "../lib/uuid.ts";
+import type { Env } from "../env/env.ts";
+import type { ErrorName } from "../protocol/error_code.ts";
+import type { StreamClient } from "../stream/stream.ts";
+import type { LogConfig, PartitionLog } from "../log/partition_log.ts";
+import type { Requester } from "../controller/command.ts";
+import { partitionKey, type PartitionRow, type TopicRow } from "../controller/image.ts";
+import type { Change, MetadataStore } from "../controller/metadata_store.ts";
+import type { TopicConfigs } from "./topic_config.ts";
+
+export interface OpenLogOptions {
+  readonly env: Env;
+  readonly streams: StreamClient;
+  /** For log lines. */
+  readonly name: string;
+  readonly leaderEpoch: PartitionRow["leaderEpoch"];
+  /** Null when the partition was never opened: a meta stream is then created. */
+  readonly metaStreamId: StreamId | null;
+  readonly config: LogConfig;
+}
+
+export interface OpenedLog {
+  readonly log: PartitionLog;
+  readonly metaStreamId: StreamId;
+}
+
+export type OpenLog = (options: OpenLogOptions) => Promise<OpenedLog>;
+
+export interface PartitionsOptions {
+  readonly env: Env;
+  readonly nodeId: NodeId;
+  readonly requester: () => Requester;
+  readonly metadata: MetadataStore;
+  readonly streams: StreamClient;
+  readonly openLog: OpenLog;
+  /** What a topic's overrides amount to. */
+  readonly configOf: (overrides: TopicConfigs) => LogConfig;
+}
+
+export type Located =
+  | { readonly ok: true; readonly log: PartitionLog }
+  | { readonly ok: false; readonly error: ErrorName };
+
+export interface Partitions {
+  /** The log if it is open here and may serve; never waits. */
+  peek(topicId: Uuid, partition: number): PartitionLog | undefined;
+  /** Opens the log when needed. Throws FaultError when opening fails. */
+  open(topicId: Uuid, partition: number): Promise<Located>;
+  /** Who leads by the local replica; undefined for an unknown partition. */
+  leaderOf(topicId: Uuid, partition: number): PartitionRow | undefined;
+  /** Logs that are open now. */
+  readonly size: number;
+  /** Closes every log; new ones are refused from then on. */
+  close(): Promise<void>;
+}
+
+interface OpenPartition {
+  readonly topicId: Uuid;
+  readonly partition: number;
+  readonly log: PartitionLog;
+  ticking: boolean;
+}
+
+/** Kafka's rule for the epoch that a client believes in; -1 asks for no check. */
+export function epochProblem(log: PartitionLog, asked: number): ErrorName | null {
+  if (asked < 0 || asked === log.leaderEpoch) return null;
+  return asked < log.leaderEpoch ? "FENCED_LEADER_EPOCH" : "UNKNOWN_LEADER_EPOCH";
+}
+
+export function createPartitions(options: PartitionsOptions): Partitions {
+  const { env, nodeId, metadata } = options;
+  const open = new Map<string, OpenPartition>();
+  const opening = new SingleFlight<string, Located>();
+  const closing = new Map<string, Promise<void>>();
+  let stopped = false;
+
+  function rows(topicId: Uuid, partition: number): { topic: TopicRow; row: PartitionRow } | null {
+    const image = metadata.view();
+    const topic = image.topics.get(topicId);
+    const row = image.partitions.get(partitionKey(topicId, partition));
+    return topic === undefined || row === undefined ? null : { topic, row };
+  }
+
+  /** Why this node must not serve the partition, by the local replica. */
+  function refusal(topicId: Uuid, partition: number): ErrorName | null {
+    const found = rows(topicId, partition);
+    if (found === null) return "UNKNOWN_TOPIC_OR_PARTITION";
+    return stopped || found.row.leader !== nodeId ? "NOT_LEADER_OR_FOLLOWER" : null;
+  }
+
+  function isCurrent({ topicId, partition, log }: OpenPartition): boolean {
+    const row = rows(topicId, partition)?.row;
+    return row !== undefined && row.leader === nodeId && row.leaderEpoch === log.leaderEpoch;
+  }
+
+  /** A log that cannot close cleanly is recovered by whoever opens it next, so that is only a log line. */
+  async function closeLog(key: string, log: PartitionLog): Promise<void> {
+    try {
+      await log.close();
+    } catch (error) {
+      env.log.log("warn", "partition-close-failed", { partition: key, reason: messageOf(error) });
+    }
+  }
+
+  function retire(key: string, log: PartitionLog): Promise<void> {
+    open.delete(key);
+    const done = closeLog(key, log).finally(() => {
+      if (closing.get(key) === done) closing.delete(key);
+    });
+    closing.set(key, done);
+    return done;
+  }
+
+  /** True when the partition's row now names the stream. */
+  async function keepMetaStream(row: PartitionRow, streamId: StreamId): Promise<boolean> {
+    if (row.metaStream === streamId) return true;
+    const { topicId, partition, leaderEpoch } = row;
+    const by = options.requester();
+    const decided = await metadata.submit(
+      { type: "set-meta-stream", by, topicId, partition, leaderEpoch, streamId },
+    );
+    return decided.ok;
+  }
+
+  async function load(topicId: Uuid, partition: number): Promise<Located> {
+    const key = partitionKey(topicId, partition);
+    await closing.get(key);
+    const refused = refusal(topicId, partition);
+    if (refused !== null) return { ok: false, error: refused };
+    const { topic, row } = rows(topicId, partition)!;
+    const { log, metaStreamId } = await options.openLog({
+      env,
+      streams: options.streams,
+      name: `${topic.name}-${partition}`,
+      leaderEpoch: row.leaderEpoch,
+      metaStreamId: row.metaStream,
+      config: options.configOf(topic.configs),
+    });
+    const opened: OpenPartition = { topicId, partition, log, ticking: false };
+    let kept = false;
+    try {
+      kept = await keepMetaStream(row, metaStreamId);
+    } finally {
+      if (!kept || stopped || !isCurrent(opened)) await retire(key, log);
+      else open.set(key, opened);
+    }
+    if (open.get(key) === opened) {
+      log.updateConfig(options.configOf(rows(topicId, partition)!.topic.configs));
+      return { ok: true, log };
+    }
+    return { ok: false, error: refusal(topicId, partition) ?? "NOT_LEADER_OR_FOLLOWER" };
+  }
+
+  /** Compares what is open with the rows that an entry touched. */
+  function follow(change: Change): void {
+    for (const [key, opened] of open) {
+      const touched = change.topics.has(opened.topicId) || change.partitions.has(key);
+      if (!touched) continue;
+      if (!isCurrent(opened)) void retire(key, opened.log);
+      else {
+        const found = rows(opened.topicId, opened.partition);
+        if (found !== null) opened.log.updateConfig(options.configOf(found.topic.configs));
+      }
+    }
+  }
+
+  /** One tick of a log at a time; a slow store skips ticks instead of piling them up. */
+  async function tick(key: string, opened: OpenPartition): Promise<void> {
+    if (opened.ticking) return;
+    opened.ticking = true;
+    try {
+      await opened.log.tick(env.clock.nowMs());
+    } catch (error) {
+      env.log.log("warn", "partition-tick-failed", { partition: key, reason: messageOf(error) });
+    } finally {
+      opened.ticking = false;
+    }
+  }
+
+  function tickAll(): void {
+    for (const [key, opened] of open) void tick(key, opened);
+    env.metrics.gauge("skerry_partitions_open", open.size);
+    cancelTick = env.clock.after(PARTITION_TICK_MS, tickAll);
+  }
+
+  let cancelTick = env.clock.after(PARTITION_TICK_MS, tickAll);
+  const unsubscribe = metadata.onChange(follow);
+
+  return {
+    get size() {
+      return open.size;
+    },
+    peek: (topicId, partition) =>
+      stopped ? undefined : open.get(partitionKey(topicId, partition))?.log,
+    async open(topicId, partition) {
+      const key = partitionKey(topicId, partition);
+      const opened = open.get(key);
+      if (opened !== undefined && !stopped) return { ok: true, log: opened.log };
+      const refused = refusal(topicId, partition);
+      if (refused !== null) return { ok: false, error: refused };
+      return await opening.run(key, () => load(topicId, partition));
+    },
+    leaderOf: (topicId, partition) =>
+      metadata.view().partitions.get(partitionKey(topicId, partition)),
+    async close() {
+      stopped = true;
+      cancelTick();
+      unsubscribe();
+      await Promise.all([...open].map(([key, { log }]) => retire(key, log)));
+      await Promise.all(closing.values());
+    },
+  };
+}

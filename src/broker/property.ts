@@ -1,0 +1,94 @@
+/** A configuration property as data: name, type, default, what is allowed. Parses texts the way Kafka does. */
+
+export type PropertyType = "boolean" | "string" | "int" | "long" | "double" | "list";
+
+export interface Property {
+  readonly name: string;
+  readonly type: PropertyType;
+  readonly fallback: string;
+  readonly documentation: string;
+  /** Bounds of a number. */
+  readonly min?: bigint;
+  readonly max?: bigint;
+  /** Allowed words of a string or a list. */
+  readonly words?: readonly string[];
+}
+
+export const INT_MAX = 2_147_483_647n;
+export const LONG_MAX = 9_223_372_036_854_775_807n;
+
+/** A text in canonical form, or what is wrong with it. */
+export type Checked =
+  | { readonly ok: true; readonly value: string }
+  | { readonly ok: false; readonly message: string };
+
+export function listOf(text: string): string[] {
+  return text.split(",").map((item) => item.trim()).filter((item) => item !== "");
+}
+
+function refuse(property: Property, text: string, allowed: string): Checked {
+  return {
+    ok: false,
+    message: `Invalid value ${text.slice(0, 100)} for configuration ${property.name}: ${allowed}`,
+  };
+}
+
+function checkInteger(property: Property, text: string): Checked {
+  const limit = property.type === "int" ? INT_MAX : LONG_MAX;
+  const min = property.min ?? -limit - 1n;
+  const max = property.max ?? limit;
+  const allowed = `an integer from ${min} to ${max}`;
+  if (!/^[+-]?\d{1,19}$/.test(text)) return refuse(property, text, allowed);
+  const value = BigInt(text.replace(/^\+/, ""));
+  return value < min || value > max
+    ? refuse(property, text, allowed)
+    : { ok: true, value: String(value) };
+}
+
+function checkDouble(property: Property, text: string): Checked {
+  const value = Number(text);
+  const min = Number(property.min ?? 0n);
+  const max = Number(property.max ?? LONG_MAX);
+  return text === "" || !(value >= min && value <= max)
+    ? refuse(property, text, `a number from ${min} to ${max}`)
+    : { ok: true, value: text };
+}
+
+function checkList(property: Property, text: string): Checked {
+  const items = listOf(text);
+  const words = property.words;
+  if (words !== undefined && !items.every((item) => words.includes(item))) {
+    return refuse(property, text, `a list of ${words.join(", ")}`);
+  }
+  return { ok: true, value: items.join(",") };
+}
+
+function checkWord(property: Property, text: string, words: readonly string[]): Checked {
+  return words.includes(text)
+    ? { ok: true, value: text }
+    : refuse(property, text, `one of ${words.join(", ")}`);
+}
+
+export function checkProperty(property: Property, raw: string): Checked {
+  const text = raw.trim();
+  switch (property.type) {
+    case "int":
+    case "long":
+      return checkInteger(property, text);
+    case "double":
+      return checkDouble(property, text);
+    case "list":
+      return checkList(property, text);
+    case "boolean":
+      return checkWord(property, text.toLowerCase(), property.words ?? ["true", "false"]);
+    case "string":
+      return property.words === undefined
+        ? { ok: true, value: text }
+        : checkWord(property, text, property.words);
+  }
+}
+
+/** A checked integer as a number; those near Long.MAX lose digits that no comparison needs. */
+export function numberOf(text: string): number {
+  return Number(text);
+}

@@ -1,0 +1,21 @@
+/** Kafka's rules for topic names. Pure. */
+
+const NAME_LENGTH_MAX = 249;
+const LEGAL = /^[a-zA-Z0-9._-]+$/;
+
+/** What is wrong with a name, or null. */
+export function topicNameProblem(name: string): string | null {
+  if (name === "") return "the empty string is not allowed";
+  if (name === "." || name === "..") return `'${name}' is not allowed`;
+  if (name.length > NAME_LENGTH_MAX) {
+    return `the length of ${name.length} is longer than the allowed ${NAME_LENGTH_MAX}`;
+  }
+  return LEGAL.test(name)
+    ? null
+    : `'${name.slice(0, 60)}' contains other characters than ASCII letters, digits, '.', '_' and '-'`;
+}
+
+/** Names that differ only in `.` and `_` collide, because metrics cannot tell them apart. */
+export function collisionKey(name: string): string {
+  return name.replaceAll(".", "_");
+}

@@ -1,0 +1,300 @@
+/** The table of topic configuration: keys, types, defaults, bounds, and which broker properties set a default. */
+import { PAYLOAD_BYTES_MAX } from "../lib/limits.ts";
+import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
+
+/** A broker property that gives the default of a topic key; the factor turns its unit into the key's. */
+export interface Synonym {
+  readonly name: string;
+  readonly factor: number;
+}
+
+export interface TopicProperty extends Property {
+  /** In order of precedence. */
+  readonly synonyms: readonly Synonym[];
+}
+
+function as(...names: readonly string[]): readonly Synonym[] {
+  return names.map((name) => ({ name, factor: 1 }));
+}
+
+const FOREVER = String(LONG_MAX);
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const THROTTLED = "Replicas to throttle; kept for tools, there is no replication traffic.";
+
+export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
+  {
+    name: "cleanup.policy",
+    type: "list",
+    fallback: "delete",
+    words: ["delete", "compact"],
+    synonyms: as("log.cleanup.policy"),
+    documentation: "delete drops old records, compact keeps the newest per key; both may be given.",
+  },
+  {
+    name: "compression.type",
+    type: "string",
+    fallback: "producer",
+    words: ["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"],
+    synonyms: as("compression.type"),
+    documentation: "The codec of stored batches; producer keeps what was sent.",
+  },
+  {
+    name: "compression.gzip.level",
+    type: "int",
+    fallback: "-1",
+    min: -1n,
+    max: 9n,
+    synonyms: as("compression.gzip.level"),
+    documentation: "Level for gzip when the broker compresses.",
+  },
+  {
+    name: "compression.lz4.level",
+    type: "int",
+    fallback: "9",
+    min: 1n,
+    max: 17n,
+    synonyms: as("compression.lz4.level"),
+    documentation: "Level for lz4 when the broker compresses.",
+  },
+  {
+    name: "compression.zstd.level",
+    type: "int",
+    fallback: "3",
+    min: -131_072n,
+    max: 22n,
+    synonyms: as("compression.zstd.level"),
+    documentation: "Level for zstd when the broker compresses.",
+  },
+  {
+    name: "delete.retention.ms",
+    type: "long",
+    fallback: "86400000",
+    min: 0n,
+    synonyms: as("log.cleaner.delete.retention.ms"),
+    documentation: "How long tombstones of a compacted topic are kept.",
+  },
+  {
+    name: "file.delete.delay.ms",
+    type: "long",
+    fallback: "60000",
+    min: 0n,
+    synonyms: as("log.segment.delete.delay.ms"),
+    documentation: "Kept for tools; objects are deleted by the collector's own rules.",
+  },
+  {
+    name: "flush.messages",
+    type: "long",
+    fallback: FOREVER,
+    min: 1n,
+    synonyms: as("log.flush.interval.messages"),
+    documentation: "Kept for tools; every acknowledged record is durable.",
+  },
+  {
+    name: "flush.ms",
+    type: "long",
+    fallback: FOREVER,
+    min: 0n,
+    synonyms: as("log.flush.interval.ms"),
+    documentation: "Kept for tools; every acknowledged record is durable.",
+  },
+  {
+    name: "follower.replication.throttled.replicas",
+    type: "list",
+    fallback: "",
+    synonyms: [],
+    documentation: THROTTLED,
+  },
+  {
+    name: "index.interval.bytes",
+    type: "int",
+    fallback: "4096",
+    min: 0n,
+    synonyms: as("log.index.interval.bytes"),
+    documentation: "Kept for tools; indexes follow data blocks.",
+  },
+  {
+    name: "leader.replication.throttled.replicas",
+    type: "list",
+    fallback: "",
+    synonyms: [],
+    documentation: THROTTLED,
+  },
+  {
+    name: "local.retention.bytes",
+    type: "long",
+    fallback: "-2",
+    min: -2n,
+    synonyms: as("log.local.retention.bytes"),
+    documentation: "Kept for tools; there is no local tier.",
+  },
+  {
+    name: "local.retention.ms",
+    type: "long",
+    fallback: "-2",
+    min: -2n,
+    synonyms: as("log.local.retention.ms"),
+    documentation: "Kept for tools; there is no local tier.",
+  },
+  {
+    name: "max.compaction.lag.ms",
+    type: "long",
+    fallback: FOREVER,
+    min: 1n,
+    synonyms: as("log.cleaner.max.compaction.lag.ms"),
+    documentation: "Longest time that a record stays out of compaction.",
+  },
+  {
+    name: "max.message.bytes",
+    type: "int",
+    fallback: "1048588",
+    min: 0n,
+    max: BigInt(PAYLOAD_BYTES_MAX),
+    synonyms: as("message.max.bytes"),
+    documentation: "Largest record batch; at most what fits one WAL slot.",
+  },
+  {
+    name: "message.timestamp.after.max.ms",
+    type: "long",
+    fallback: "3600000",
+    min: 0n,
+    synonyms: as("log.message.timestamp.after.max.ms"),
+    documentation: "How far a record's time may lie in the future.",
+  },
+  {
+    name: "message.timestamp.before.max.ms",
+    type: "long",
+    fallback: FOREVER,
+    min: 0n,
+    synonyms: as("log.message.timestamp.before.max.ms"),
+    documentation: "How far a record's time may lie in the past.",
+  },
+  {
+    name: "message.timestamp.type",
+    type: "string",
+    fallback: "CreateTime",
+    words: ["CreateTime", "LogAppendTime"],
+    synonyms: as("log.message.timestamp.type"),
+    documentation: "Whether records carry the producer's time or the time of arrival.",
+  },
+  {
+    name: "min.cleanable.dirty.ratio",
+    type: "double",
+    fallback: "0.5",
+    min: 0n,
+    max: 1n,
+    synonyms: as("log.cleaner.min.cleanable.ratio"),
+    documentation: "Share of uncompacted bytes that starts a compaction.",
+  },
+  {
+    name: "min.compaction.lag.ms",
+    type: "long",
+    fallback: "0",
+    min: 0n,
+    synonyms: as("log.cleaner.min.compaction.lag.ms"),
+    documentation: "Shortest time that a record stays out of compaction.",
+  },
+  {
+    name: "min.insync.replicas",
+    type: "int",
+    fallback: "1",
+    min: 1n,
+    synonyms: as("min.insync.replicas"),
+    documentation: "Stored and shown, never enforced: the object store is the replica.",
+  },
+  {
+    name: "preallocate",
+    type: "boolean",
+    fallback: "false",
+    synonyms: as("log.preallocate"),
+    documentation: "Kept for tools; there are no files to allocate.",
+  },
+  {
+    name: "remote.log.copy.disable",
+    type: "boolean",
+    fallback: "false",
+    synonyms: [],
+    documentation: "Kept for tools; there is no second tier.",
+  },
+  {
+    name: "remote.log.delete.on.disable",
+    type: "boolean",
+    fallback: "false",
+    synonyms: [],
+    documentation: "Kept for tools; there is no second tier.",
+  },
+  {
+    name: "remote.storage.enable",
+    type: "boolean",
+    fallback: "false",
+    words: ["false"],
+    synonyms: [],
+    documentation: "Always false: all data is in the object store without a second tier.",
+  },
+  {
+    name: "retention.bytes",
+    type: "long",
+    fallback: "-1",
+    min: -1n,
+    synonyms: as("log.retention.bytes"),
+    documentation: "Bytes kept per partition; -1 for no limit.",
+  },
+  {
+    name: "retention.ms",
+    type: "long",
+    fallback: "604800000",
+    min: -1n,
+    synonyms: [
+      { name: "log.retention.ms", factor: 1 },
+      { name: "log.retention.minutes", factor: MINUTE_MS },
+      { name: "log.retention.hours", factor: HOUR_MS },
+    ],
+    documentation: "How long records are kept; -1 for ever.",
+  },
+  {
+    name: "segment.bytes",
+    type: "int",
+    fallback: "1073741824",
+    min: 1_048_576n,
+    max: INT_MAX,
+    synonyms: as("log.segment.bytes"),
+    documentation: "Bytes after which a segment is closed; retention drops whole segments.",
+  },
+  {
+    name: "segment.index.bytes",
+    type: "int",
+    fallback: "10485760",
+    min: 4n,
+    synonyms: as("log.index.size.max.bytes"),
+    documentation: "Kept for tools; indexes grow with their segment.",
+  },
+  {
+    name: "segment.jitter.ms",
+    type: "long",
+    fallback: "0",
+    min: 0n,
+    synonyms: [
+      { name: "log.roll.jitter.ms", factor: 1 },
+      { name: "log.roll.jitter.hours", factor: HOUR_MS },
+    ],
+    documentation: "Kept for tools; segments do not roll together.",
+  },
+  {
+    name: "segment.ms",
+    type: "long",
+    fallback: "604800000",
+    min: 1n,
+    synonyms: [
+      { name: "log.roll.ms", factor: 1 },
+      { name: "log.roll.hours", factor: HOUR_MS },
+    ],
+    documentation: "Age after which a segment is closed.",
+  },
+  {
+    name: "unclean.leader.election.enable",
+    type: "boolean",
+    fallback: "false",
+    synonyms: as("unclean.leader.election.enable"),
+    documentation: "Kept for tools; a leader always has all acknowledged records.",
+  },
+];

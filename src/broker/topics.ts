@@ -1,0 +1,231 @@
+/**
+ * Topics as clients change them: create, delete, grow, configure, create on first use. Shared by the
+ * Kafka APIs and the gateway; names, numbers and configs are checked here, once.
+ */
+import type { Env } from "../env/env.ts";
+import { randomUuid } from "../env/random.ts";
+import { TOPIC_PARTITIONS_MAX } from "../lib/limits.ts";
+import { SingleFlight } from "../lib/single_flight.ts";
+import { type Uuid, uuidOf } from "../lib/uuid.ts";
+import type { ErrorName } from "../protocol/error_code.ts";
+import type { RefusalReason, Refused } from "../controller/command.ts";
+import type { TopicRow } from "../controller/image.ts";
+import type { MetadataStore } from "../controller/metadata_store.ts";
+import type { BrokerConfig } from "./broker_config.ts";
+import { checkTopicConfigs, isRemovedKey, type TopicConfigs } from "./topic_config.ts";
+import { collisionKey, topicNameProblem } from "./topic_name.ts";
+
+export interface NewTopic {
+  readonly name: string;
+  /** -1 for the broker's default. */
+  readonly partitions: number;
+  /** -1 for the broker's default; any factor from 1 is accepted and echoed. */
+  readonly replicationFactor: number;
+  readonly configs: Iterable<readonly [string, string | null]>;
+}
+
+export interface TopicRefused {
+  readonly ok: false;
+  readonly error: ErrorName;
+  readonly message: string;
+}
+export type TopicOutcome<T = unknown> = ({ readonly ok: true } & T) | TopicRefused;
+
+export interface Topics {
+  find(name: string): TopicRow | undefined;
+  findById(topicId: Uuid): TopicRow | undefined;
+  create(
+    topic: NewTopic,
+    options?: { readonly validateOnly?: boolean },
+  ): Promise<TopicOutcome<{ readonly topic: TopicRow }>>;
+  /** The topic, created with the broker's defaults if that is enabled and asked for. */
+  ensure(name: string, allowCreate: boolean): Promise<TopicOutcome<{ readonly topic: TopicRow }>>;
+  delete(topicId: Uuid): Promise<TopicOutcome>;
+  /** Grows a topic to `partitions` in all. */
+  grow(
+    name: string,
+    partitions: number,
+    options?: { readonly validateOnly?: boolean },
+  ): Promise<TopicOutcome>;
+  /** Sets overrides; null removes one. Values are checked as for a new topic. */
+  alterConfigs(
+    topic: TopicRow,
+    changes: Readonly<Record<string, string | null>>,
+    options?: { readonly validateOnly?: boolean },
+  ): Promise<TopicOutcome>;
+}
+
+export interface TopicsOptions {
+  readonly env: Env;
+  readonly metadata: MetadataStore;
+  readonly config: BrokerConfig;
+}
+
+const REPLICATION_FACTOR_MAX = 32_767;
+
+const REFUSALS: Readonly<Record<RefusalReason, ErrorName>> = {
+  "fenced": "NOT_CONTROLLER",
+  "not-found": "UNKNOWN_TOPIC_OR_PARTITION",
+  "exists": "TOPIC_ALREADY_EXISTS",
+  "not-open": "INVALID_REQUEST",
+  "not-closed": "INVALID_REQUEST",
+  "not-continuous": "INVALID_REQUEST",
+  "invalid": "INVALID_REQUEST",
+  "conflict": "NOT_CONTROLLER",
+};
+
+function refuse(error: ErrorName, message: string): TopicRefused {
+  return { ok: false, error, message };
+}
+
+function refusal(refused: Refused): TopicRefused {
+  return refuse(REFUSALS[refused.reason], refused.detail);
+}
+
+function unknownTopic(name: string): TopicRefused {
+  return refuse("UNKNOWN_TOPIC_OR_PARTITION", `This server does not host the topic ${name}.`);
+}
+
+/** What is wrong with the shape of a new topic, before anything is looked up. */
+function checkShape(topic: NewTopic): TopicRefused | null {
+  const problem = topicNameProblem(topic.name);
+  if (problem !== null) {
+    return refuse("INVALID_TOPIC_EXCEPTION", `Topic name is invalid: ${problem}`);
+  }
+  const { partitions, replicationFactor: factor } = topic;
+  if (partitions !== -1 && (partitions < 1 || partitions > TOPIC_PARTITIONS_MAX)) {
+    return refuse(
+      "INVALID_PARTITIONS",
+      `Number of partitions must be from 1 to ${TOPIC_PARTITIONS_MAX}, not ${partitions}`,
+    );
+  }
+  return factor !== -1 && (factor < 1 || factor > REPLICATION_FACTOR_MAX)
+    ? refuse(
+      "INVALID_REPLICATION_FACTOR",
+      `Replication factor must be at least 1, not ${factor}`,
+    )
+    : null;
+}
+
+export function createTopics({ env, metadata, config }: TopicsOptions): Topics {
+  const creating = new SingleFlight<string, TopicOutcome<{ readonly topic: TopicRow }>>();
+
+  function find(name: string): TopicRow | undefined {
+    const image = metadata.view();
+    const topicId = image.topicIds.get(name);
+    return topicId === undefined ? undefined : image.topics.get(topicId);
+  }
+
+  function checkExisting(name: string): TopicRefused | null {
+    if (find(name) !== undefined) {
+      return refuse("TOPIC_ALREADY_EXISTS", `Topic '${name}' already exists.`);
+    }
+    if (!/[._]/.test(name)) return null;
+    const key = collisionKey(name);
+    for (const { name: other } of metadata.view().topics.values()) {
+      if (collisionKey(other) === key) {
+        return refuse(
+          "INVALID_TOPIC_EXCEPTION",
+          `Topic '${name}' collides with existing topic: ${other}`,
+        );
+      }
+    }
+    return null;
+  }
+
+  function rowOf(topic: NewTopic, configs: TopicConfigs): TopicRow {
+    return {
+      topicId: uuidOf(randomUuid(env.random)),
+      name: topic.name,
+      partitions: topic.partitions === -1 ? config.integer("num.partitions") : topic.partitions,
+      replicationFactor: topic.replicationFactor === -1
+        ? config.integer("default.replication.factor")
+        : topic.replicationFactor,
+      configs,
+      internal: false,
+    };
+  }
+
+  async function commit(row: TopicRow): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
+    const decided = await metadata.submit({ type: "create-topic", ...row });
+    if (!decided.ok) return refusal(decided);
+    const { name, topicId, partitions } = row;
+    env.log.log("info", "topic-created", { name, topicId, partitions });
+    return { ok: true, topic: row };
+  }
+
+  const topics: Topics = {
+    find,
+    findById: (topicId) => metadata.view().topics.get(topicId),
+    async create(topic, { validateOnly = false } = {}) {
+      const refused = checkShape(topic) ?? checkExisting(topic.name);
+      if (refused !== null) return refused;
+      const entries = [...topic.configs];
+      const checked = checkTopicConfigs(entries);
+      if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+      const removed = entries.map(([name]) => name).filter(isRemovedKey);
+      if (removed.length > 0) {
+        env.log.log("info", "topic-config-ignored", { name: topic.name, keys: removed.join(",") });
+      }
+      const row = rowOf(topic, checked.configs);
+      return validateOnly ? { ok: true, topic: row } : await commit(row);
+    },
+    async ensure(name, allowCreate) {
+      const found = find(name);
+      if (found !== undefined) return { ok: true, topic: found };
+      const problem = topicNameProblem(name);
+      if (problem !== null) {
+        return refuse("INVALID_TOPIC_EXCEPTION", `Topic name is invalid: ${problem}`);
+      }
+      if (!allowCreate || !config.flag("auto.create.topics.enable")) return unknownTopic(name);
+      const created = await creating.run(
+        name,
+        () => topics.create({ name, partitions: -1, replicationFactor: -1, configs: [] }),
+      );
+      if (created.ok || created.error !== "TOPIC_ALREADY_EXISTS") return created;
+      const raced = find(name);
+      return raced === undefined ? unknownTopic(name) : { ok: true, topic: raced };
+    },
+    async delete(topicId) {
+      const topic = metadata.view().topics.get(topicId);
+      if (topic === undefined) {
+        return refuse("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.");
+      }
+      if (!config.flag("delete.topic.enable")) {
+        return refuse("TOPIC_DELETION_DISABLED", "Topic deletion is disabled.");
+      }
+      const decided = await metadata.submit({ type: "delete-topic", topicId });
+      if (!decided.ok) return refusal(decided);
+      env.log.log("info", "topic-deleted", { name: topic.name, topicId });
+      return { ok: true };
+    },
+    async grow(name, partitions, { validateOnly = false } = {}) {
+      const topic = find(name);
+      if (topic === undefined) return unknownTopic(name);
+      if (partitions <= topic.partitions || partitions > TOPIC_PARTITIONS_MAX) {
+        return refuse(
+          "INVALID_PARTITIONS",
+          `The topic ${name} currently has ${topic.partitions} partition(s); ${partitions} would not be an increase.`,
+        );
+      }
+      if (validateOnly) return { ok: true };
+      const { topicId } = topic;
+      const decided = await metadata.submit({ type: "create-partitions", topicId, partitions });
+      return decided.ok ? { ok: true } : refusal(decided);
+    },
+    async alterConfigs(topic, changes, { validateOnly = false } = {}) {
+      const kept = Object.entries(changes).filter(([key]) => !isRemovedKey(key));
+      const sets = kept.filter(([, value]) => value !== null);
+      const checked = checkTopicConfigs(sets);
+      if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+      if (validateOnly || kept.length === 0) return { ok: true };
+      const decided = await metadata.submit({
+        type: "alter-topic-configs",
+        topicId: topic.topicId,
+        changes: { ...Object.fromEntries(kept), ...checked.configs },
+      });
+      return decided.ok ? { ok: true } : refusal(decided);
+    },
+  };
+  return topics;
+}

@@ -1,0 +1,32 @@
+/**
+ * What consumers put into the opaque bytes of JoinGroup and SyncGroup: an int16 version, then the body.
+ * 1 adds owned partitions (KIP-429), 2 the generation, 3 the rack (KIP-881). Later versions may
+ * only append fields, so a newer one is read as the newest known and its rest is ignored.
+ */
+import { bytes, int32, string } from "../primitive.ts";
+import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";
+
+const VERSIONS = { min: 0, max: 3, flexibleFrom: null };
+
+const topicPartition = struct({
+  topic: string,
+  partitions: array(int32),
+});
+
+export const consumerProtocolSubscription = message("ConsumerProtocolSubscription", VERSIONS, {
+  topics: array(string),
+  userData: since(0, bytes, { nullableSince: 0, default: null }),
+  ownedPartitions: since(1, array(topicPartition)),
+  generationId: since(2, int32, { default: -1 }),
+  rackId: since(3, string, { nullableSince: 3, default: null }),
+});
+
+export const consumerProtocolAssignment = message("ConsumerProtocolAssignment", VERSIONS, {
+  assignedPartitions: array(topicPartition),
+  userData: since(0, bytes, { nullableSince: 0, default: null }),
+});
+
+export type ConsumerProtocolSubscription = Infer<typeof consumerProtocolSubscription>;
+export type ConsumerProtocolSubscriptionInput = InferInput<typeof consumerProtocolSubscription>;
+export type ConsumerProtocolAssignment = Infer<typeof consumerProtocolAssignment>;
+export type ConsumerProtocolAssignmentInput = InferInput<typeof consumerProtocolAssignment>;

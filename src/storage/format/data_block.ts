@@ -1,0 +1,70 @@
+/**
+ * The data block: consecutive records of one stream inside a data object.
+ *
+ *   u8 magic 0x5a · u8 flag 0x02 · i32 record count · i32 data length · stream records
+ */
+import { DecodeError, viewOf } from "../../lib/bytes.ts";
+import {
+  encodedBytes,
+  readStreamRecord,
+  type StreamRecord,
+  writeStreamRecord,
+} from "../stream_record.ts";
+
+export const DATA_BLOCK_HEADER_BYTES = 10;
+const MAGIC = 0x5a;
+const FLAG = 0x02;
+
+export function dataBlockBytes(records: readonly StreamRecord[]): number {
+  return records.reduce((sum, record) => sum + encodedBytes(record), DATA_BLOCK_HEADER_BYTES);
+}
+
+/** Writes one block at a position of `target`; returns the position behind it. */
+export function writeDataBlock(
+  target: Uint8Array,
+  at: number,
+  records: readonly StreamRecord[],
+): number {
+  const view = viewOf(target);
+  view.setUint8(at, MAGIC);
+  view.setUint8(at + 1, FLAG);
+  view.setInt32(at + 2, records.length);
+  let end = at + DATA_BLOCK_HEADER_BYTES;
+  for (const record of records) end = writeStreamRecord(target, end, record);
+  view.setInt32(at + 6, end - at - DATA_BLOCK_HEADER_BYTES);
+  return end;
+}
+
+/** Reads one block at a position into `into`; returns the position behind it. */
+function readDataBlock(bytes: Uint8Array, at: number, into: StreamRecord[]): number {
+  if (at + DATA_BLOCK_HEADER_BYTES > bytes.length) {
+    throw new DecodeError(`Data block header at ${at} passes the end ${bytes.length}`);
+  }
+  const view = viewOf(bytes);
+  if (view.getUint8(at) !== MAGIC || view.getUint8(at + 1) !== FLAG) {
+    throw new DecodeError(
+      `Not a data block: magic ${view.getUint8(at)}, flag ${view.getUint8(at + 1)}`,
+    );
+  }
+  const count = view.getInt32(at + 2);
+  const length = view.getInt32(at + 6);
+  let next = at + DATA_BLOCK_HEADER_BYTES;
+  const end = next + length;
+  if (count <= 0 || length < 0 || end > bytes.length) {
+    throw new DecodeError(`Data block of ${count} records, ${length} bytes does not fit`);
+  }
+  for (let i = 0; i < count; i++) {
+    const record = readStreamRecord(bytes, next);
+    next += encodedBytes(record);
+    into.push(record);
+  }
+  if (next !== end) throw new DecodeError(`Data block ends at ${end}, its records at ${next}`);
+  return end;
+}
+
+/** Reads the records of what one index entry covers: one or several adjacent blocks. */
+export function decodeDataBlocks(bytes: Uint8Array): StreamRecord[] {
+  const records: StreamRecord[] = [];
+  for (let at = 0; at < bytes.length;) at = readDataBlock(bytes, at, records);
+  return records;
+}

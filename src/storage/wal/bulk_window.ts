@@ -1,0 +1,220 @@
+/**
+ * Closed bulks on their way into the store: a window of parallel PUTs, acknowledged strictly in slot order.
+ * A bulk has one body, ever, and is put until the store says that the slot holds it or something else;
+ * there is no deadline. Something else in the slot means that this incarnation is over.
+ */
+import { assert } from "../../lib/assert.ts";
+import { sleep } from "../../env/clock.ts";
+import type { Env } from "../../env/env.ts";
+import { DecodeError } from "../../lib/bytes.ts";
+import { FaultError, isFault, messageOf } from "../../lib/errors.ts";
+import { WAL_BULKS_IN_FLIGHT_MAX, WAL_IN_FLIGHT_BYTES_MAX } from "../../lib/limits.ts";
+import { backoffMs } from "../../object/backoff.ts";
+import { createExactly, type CreateOutcome } from "../../object/create.ts";
+import type { ObjectStore } from "../../object/object_store.ts";
+import type { FinishedBulk } from "./bulk.ts";
+import { isTooOld, type Moment, newer } from "./evidence.ts";
+import { readWalHeader } from "./wal_object.ts";
+
+export interface WindowBulk extends FinishedBulk {
+  /** Settles the promise that the bulk's appends wait for. */
+  readonly resolve: () => void;
+  readonly reject: (fault: FaultError) => void;
+}
+
+export interface WindowOptions {
+  readonly store: ObjectStore;
+  readonly env: Env;
+  readonly keyOf: (slot: number) => string;
+  readonly firstSlot: number;
+  /** Whether this incarnation is still the current one; throws FaultError while that cannot be told. */
+  readonly checkEpoch: (() => Promise<boolean>) | null;
+  readonly onAcknowledged: (bulk: FinishedBulk) => void;
+  /** Called once; the window has stopped and its bulks have failed. */
+  readonly onFenced: (reason: string) => void;
+}
+
+interface Entry {
+  readonly bulk: WindowBulk;
+  state: "waiting" | "sending" | "stored";
+  /** Before the first attempt: the earliest time at which the object can have been created. */
+  sentAt: Moment | null;
+}
+
+export function fencedFault(reason: string): FaultError {
+  return new FaultError("fenced", `WAL is fenced: ${reason}`, { retriable: false });
+}
+
+/** What lies in our slot, for the log. */
+function describeFound(bytes: Uint8Array): string {
+  try {
+    const header = readWalHeader(bytes);
+    if (header.bodyLength === 0) return `the seal of recovery ${header.sticky}`;
+    return `a bulk of node ${header.nodeId} epoch ${header.epoch}`;
+  } catch (error) {
+    if (error instanceof DecodeError) return `a foreign object of ${bytes.length} bytes`;
+    throw error;
+  }
+}
+
+export class BulkWindow {
+  readonly #options: WindowOptions;
+  readonly #stop = new AbortController();
+  /** In slot order; the head is the oldest that is not acknowledged. */
+  readonly #entries: Entry[] = [];
+  #sending = 0;
+  #sendingBytes = 0;
+  #acknowledgedTo: number;
+  #storeMs: number | null = null;
+  #proof: Moment;
+  #confirming = false;
+  #idle: (() => void)[] = [];
+
+  constructor(options: WindowOptions) {
+    this.#options = options;
+    this.#acknowledgedTo = options.firstSlot;
+    this.#proof = this.#now();
+  }
+
+  /** Bulks that are not acknowledged. */
+  get size(): number {
+    return this.#entries.length;
+  }
+  /** First slot that is not acknowledged. */
+  get acknowledgedTo(): number {
+    return this.#acknowledgedTo;
+  }
+
+  push(bulk: WindowBulk): void {
+    assert(!this.#stop.signal.aborted, "No bulk is sent after fencing");
+    this.#entries.push({ bulk, state: "waiting", sentAt: null });
+    this.#pump();
+  }
+
+  /** Resolves when nothing is unacknowledged any more, or all of it has failed. */
+  drained(): Promise<void> {
+    if (this.#entries.length === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #now(): Moment {
+    const { clock } = this.#options.env;
+    return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs(), storeMs: this.#storeMs };
+  }
+
+  #hasRoom(bytes: number): boolean {
+    if (this.#sending === 0) return true;
+    return this.#sending < WAL_BULKS_IN_FLIGHT_MAX &&
+      this.#sendingBytes + bytes <= WAL_IN_FLIGHT_BYTES_MAX;
+  }
+
+  /** The window is a span of slots, not a count of open requests: recovery relies on its width. */
+  #pump(): void {
+    for (const entry of this.#entries.slice(0, WAL_BULKS_IN_FLIGHT_MAX)) {
+      if (entry.state !== "waiting") continue;
+      if (!this.#hasRoom(entry.bulk.body.length)) return;
+      entry.state = "sending";
+      entry.sentAt = this.#now();
+      this.#sending += 1;
+      this.#sendingBytes += entry.bulk.body.length;
+      this.#send(entry).catch((error: unknown) => this.#fail(`bug: ${messageOf(error)}`));
+    }
+  }
+
+  async #send(entry: Entry): Promise<void> {
+    const { env, keyOf } = this.#options;
+    const { slot, body } = entry.bulk;
+    const startedMs = env.clock.monotonicMs();
+    const outcome = await this.#create(keyOf(slot), body);
+    if (outcome === null || this.#stop.signal.aborted) return;
+    this.#sending -= 1;
+    this.#sendingBytes -= body.length;
+    this.#storeMs = Math.max(this.#storeMs ?? 0, outcome.storeNowMs);
+    if (!outcome.created) {
+      return this.#fail(`slot ${slot} holds ${describeFound(outcome.found)}`);
+    }
+    env.metrics.observe("skerry_wal_put_seconds", (env.clock.monotonicMs() - startedMs) / 1_000);
+    entry.state = "stored";
+    this.#acknowledge();
+    this.#pump();
+  }
+
+  /** Even a refusal by the store (credentials, space) can end; only the abort stops the attempts. */
+  async #create(key: string, body: Uint8Array): Promise<CreateOutcome | null> {
+    const { store, env } = this.#options;
+    const { clock, random, log } = env;
+    const { signal } = this.#stop;
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      try {
+        return await createExactly(store, key, body, { clock, random, log, signal });
+      } catch (error) {
+        if (!isFault(error)) throw error;
+        if (signal.aborted) return null;
+        log.log("error", "wal-put-refused", { key, attempt, error: error.message });
+        await sleep(clock, backoffMs(attempt, random), signal);
+      }
+    }
+    return null;
+  }
+
+  #acknowledge(): void {
+    for (let head = this.#entries[0]; head?.state === "stored"; head = this.#entries[0]) {
+      if (isTooOld(this.#proof, this.#now())) return this.#confirm();
+      this.#entries.shift();
+      this.#acknowledgedTo = head.bulk.slot + 1;
+      if (head.sentAt !== null) this.#proof = newer(this.#proof, head.sentAt);
+      this.#options.onAcknowledged(head.bulk);
+      head.bulk.resolve();
+    }
+    if (this.#entries.length === 0) this.#notifyIdle();
+  }
+
+  /** Asks the metadata log before anything is acknowledged on old proof. */
+  #confirm(): void {
+    if (this.#confirming) return;
+    const { checkEpoch } = this.#options;
+    if (checkEpoch === null) return this.#fail("ownership was not confirmed for too long");
+    this.#confirming = true;
+    this.#confirmUntilKnown(checkEpoch).then(
+      (current) => {
+        this.#confirming = false;
+        if (this.#stop.signal.aborted) return;
+        if (!current) return this.#fail("a later incarnation or a recovery is in the metadata log");
+        this.#acknowledge();
+        this.#pump();
+      },
+      (error: unknown) => this.#fail(`bug: ${messageOf(error)}`),
+    );
+  }
+
+  async #confirmUntilKnown(checkEpoch: () => Promise<boolean>): Promise<boolean> {
+    const { clock, random, log } = this.#options.env;
+    for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
+      const asked = this.#now();
+      try {
+        if (!(await checkEpoch())) return false;
+        this.#proof = newer(this.#proof, asked);
+        return true;
+      } catch (error) {
+        if (!isFault(error)) throw error;
+        if (error.code === "fenced") return false;
+        log.log("warn", "wal-ownership-unknown", { attempt, error: error.message });
+        await sleep(clock, backoffMs(attempt, random), this.#stop.signal);
+      }
+    }
+    return false;
+  }
+
+  #fail(reason: string): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort();
+    const fault = fencedFault(reason);
+    for (const { bulk } of this.#entries.splice(0)) bulk.reject(fault);
+    this.#options.onFenced(reason);
+    this.#notifyIdle();
+  }
+
+  #notifyIdle(): void {
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * The WAL on an object store. Appends go into the open bulk; the batching policy closes it; the window
+ * puts closed bulks into their slots and acknowledges them in order. One slot per bulk, one body per slot,
+ * create-if-absent: whoever else writes into our next slot ends this incarnation, and only that does.
+ */
+import { assert } from "../../lib/assert.ts";
+import type { Cancel } from "../../env/clock.ts";
+import type { Env } from "../../env/env.ts";
+import type { NodeEpoch, NodeId } from "../../lib/brand.ts";
+import { FaultError } from "../../lib/errors.ts";
+import { PAYLOAD_BYTES_MAX, WAL_UNACKNOWLEDGED_BYTES_MAX } from "../../lib/limits.ts";
+import type { ObjectStore } from "../../object/object_store.ts";
+import type { StreamRecord } from "../stream_record.ts";
+import {
+  decideSend,
+  fullBucket,
+  refill,
+  softCapBytes,
+  spend,
+  type TokenBucket,
+  type WalPolicy,
+} from "./batching.ts";
+import { Bulk, type FinishedBulk } from "./bulk.ts";
+import { BulkWindow, fencedFault } from "./bulk_window.ts";
+import { SlotTrimmer } from "./slot_trimmer.ts";
+import type { Appended, Wal, WalState } from "./wal.ts";
+import { WalMemory } from "./wal_memory.ts";
+import { trimOffsetOf, walRecordBytes } from "./wal_object.ts";
+import { slotKey } from "./wal_slots.ts";
+
+export interface ObjectWalOptions {
+  readonly store: ObjectStore;
+  readonly env: Env;
+  readonly clusterId: string;
+  readonly nodeId: NodeId;
+  readonly epoch: NodeEpoch;
+  /** Each epoch starts at slot 0. */
+  readonly firstSlot?: number;
+  readonly policy: WalPolicy;
+  /**
+   * Reads the metadata log to its end and says whether this incarnation is still current. Asked only when
+   * no own PUT has proved it for T_ACK_WAL; without it such a WAL is fenced.
+   */
+  readonly checkEpoch?: () => Promise<boolean>;
+  /** Slots that may hold uncommitted records: bounds the time of a recovery. Past it appends are refused. */
+  readonly slotsMax?: number;
+}
+
+/** The bulk that is being filled, and the promise that its appends share. */
+interface Open {
+  readonly bulk: Bulk;
+  readonly openedAtMs: number;
+  readonly durable: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (fault: FaultError) => void;
+}
+
+export function createObjectWal(options: ObjectWalOptions): Wal {
+  return new ObjectWal(options);
+}
+
+class ObjectWal implements Wal {
+  readonly #options: ObjectWalOptions;
+  readonly #env: Env;
+  readonly #memory = new WalMemory();
+  readonly #window: BulkWindow;
+  readonly #trimmer: SlotTrimmer;
+  readonly #softCapBytes: number;
+  #open: Open | null = null;
+  #nextSlot: number;
+  #trimmedTo: number;
+  #unacknowledgedBytes = 0;
+  #bucket: TokenBucket;
+  #cancelTimer: Cancel | null = null;
+  #lookScheduled = false;
+  #closing: Promise<void> | null = null;
+  #fenced: string | null = null;
+  readonly #listeners: ((reason: string) => void)[] = [];
+
+  constructor(options: ObjectWalOptions) {
+    const { store, env, clusterId, firstSlot = 0, policy, checkEpoch = null } = options;
+    const keyOf = (slot: number) => slotKey(clusterId, options, slot);
+    this.#options = options;
+    this.#env = env;
+    this.#nextSlot = firstSlot;
+    this.#trimmedTo = firstSlot;
+    this.#softCapBytes = softCapBytes(policy);
+    this.#bucket = fullBucket(env.clock.monotonicMs());
+    this.#trimmer = new SlotTrimmer(store, env, keyOf, firstSlot);
+    this.#window = new BulkWindow({
+      store,
+      env,
+      keyOf,
+      firstSlot,
+      checkEpoch,
+      onAcknowledged: (bulk) => this.#onAcknowledged(bulk),
+      onFenced: (reason) => this.#onFenced(reason),
+    });
+  }
+
+  append(record: StreamRecord): Appended {
+    const bytes = this.#admit(record);
+    if (this.#open !== null && this.#open.bulk.bodyBytes + bytes > this.#softCapBytes) this.#send();
+    const open = this.#open ?? this.#openBulk();
+    const stored = open.bulk.append(record);
+    this.#unacknowledgedBytes += bytes;
+    const { slot } = open.bulk;
+    if (open.bulk.bodyBytes >= this.#softCapBytes) this.#send();
+    else this.#lookSoon();
+    return { record: stored, slot, durable: open.durable };
+  }
+
+  trim(slot: number): void {
+    assert(
+      slot <= this.#window.acknowledgedTo,
+      `Trim to slot ${slot}, but only slots below ${this.#window.acknowledgedTo} are acknowledged`,
+    );
+    this.#trimmedTo = Math.max(this.#trimmedTo, slot);
+    this.#deleteSlots();
+  }
+
+  state(): WalState {
+    return {
+      unacknowledgedBytes: this.#unacknowledgedBytes,
+      trimmedTo: this.#trimmedTo,
+      nextSlot: this.#nextSlot,
+      fenced: this.#fenced !== null,
+    };
+  }
+
+  onFenced(listener: (reason: string) => void): void {
+    if (this.#fenced === null) this.#listeners.push(listener);
+    else listener(this.#fenced);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  }
+
+  async #shutDown(): Promise<void> {
+    if (this.#open !== null) this.#send();
+    await this.#window.drained();
+    await this.#trimmer.close();
+  }
+
+  /** Checks everything that can refuse a record, before any state changes. */
+  #admit(record: StreamRecord): number {
+    const { length } = record.payload;
+    assert(length <= PAYLOAD_BYTES_MAX, `Record of ${length} bytes does not fit a WAL slot`);
+    if (this.#fenced !== null) throw fencedFault(this.#fenced);
+    if (this.#closing !== null) {
+      throw new FaultError("closed", "WAL is closed", { retriable: false });
+    }
+    const bytes = walRecordBytes(record);
+    const after = this.#unacknowledgedBytes + bytes;
+    if (this.#unacknowledgedBytes > 0 && after > WAL_UNACKNOWLEDGED_BYTES_MAX) {
+      throw new FaultError("overloaded", `WAL has ${after} unacknowledged bytes`, {
+        retriable: true,
+      });
+    }
+    const { slotsMax = Infinity } = this.#options;
+    if (this.#open === null && this.#nextSlot - this.#trimmedTo >= slotsMax) {
+      throw new FaultError("overloaded", `WAL has ${slotsMax} slots that are not committed`, {
+        retriable: true,
+      });
+    }
+    return bytes;
+  }
+
+  #openBulk(): Open {
+    let resolve: () => void = () => {};
+    let reject: (fault: FaultError) => void = () => {};
+    const durable = new Promise<void>((onResolve, onReject) => {
+      resolve = onResolve;
+      reject = onReject;
+    });
+    // Whoever does not wait for the outcome must not crash the process with it.
+    durable.catch(() => {});
+    const bulk = new Bulk(this.#options, this.#nextSlot, this.#memory);
+    this.#open = { bulk, openedAtMs: this.#env.clock.monotonicMs(), durable, resolve, reject };
+    this.#nextSlot += 1;
+    return this.#open;
+  }
+
+  /** Looks after the current turn, so that all records of one request share the bulk. */
+  #lookSoon(): void {
+    if (this.#lookScheduled || this.#cancelTimer !== null) return;
+    this.#lookScheduled = true;
+    queueMicrotask(() => {
+      this.#lookScheduled = false;
+      this.#look();
+    });
+  }
+
+  #look(): void {
+    if (this.#open === null) return;
+    const nowMs = this.#env.clock.monotonicMs();
+    const decision = decideSend(this.#options.policy, this.#bucket, {
+      nowMs,
+      openedAtMs: this.#open.openedAtMs,
+      inFlight: this.#window.size,
+    });
+    if (decision.send) return this.#send();
+    if (decision.waitMs === null || this.#cancelTimer !== null) return;
+    this.#cancelTimer = this.#env.clock.after(decision.waitMs, () => {
+      this.#cancelTimer = null;
+      this.#look();
+    });
+  }
+
+  #send(): void {
+    const open = this.#open;
+    assert(open !== null, "An open bulk is sent");
+    this.#open = null;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    const nowMs = this.#env.clock.monotonicMs();
+    this.#bucket = spend(this.#options.policy, refill(this.#options.policy, this.#bucket, nowMs), nowMs);
+    const finished = open.bulk.finish(trimOffsetOf(this.#trimmedTo));
+    const { metrics } = this.#env;
+    metrics.observe("skerry_wal_bulk_bytes", finished.body.length);
+    metrics.count("skerry_wal_records_total", {}, finished.records);
+    metrics.gauge("skerry_wal_unacknowledged_bytes", this.#unacknowledgedBytes);
+    this.#window.push({ ...finished, resolve: open.resolve, reject: open.reject });
+  }
+
+  #onAcknowledged(bulk: FinishedBulk): void {
+    this.#unacknowledgedBytes -= bulk.bodyBytes;
+    this.#env.metrics.gauge("skerry_wal_unacknowledged_bytes", this.#unacknowledgedBytes);
+    this.#deleteSlots();
+    this.#lookSoon();
+  }
+
+  #onFenced(reason: string): void {
+    this.#fenced = reason;
+    this.#env.log.log("error", "wal-fenced", { epoch: this.#options.epoch, reason });
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#open?.reject(fencedFault(reason));
+    this.#open = null;
+    this.#unacknowledgedBytes = 0;
+    this.#env.metrics.gauge("skerry_wal_unacknowledged_bytes", 0);
+    for (const listener of this.#listeners.splice(0)) listener(reason);
+  }
+
+  /**
+   * The newest acknowledged slot stays until a later one is acknowledged: a retransmitted PUT of it may
+   * still be on its way, and must find the slot occupied.
+   */
+  #deleteSlots(): void {
+    if (this.#fenced !== null) return;
+    this.#trimmer.trimTo(Math.min(this.#trimmedTo, this.#window.acknowledgedTo - 1));
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * Recovery of a dead incarnation's WAL: check every slot from the trim point on, put our seal into the first
+ * empty one, then replay. After the seal the old incarnation can acknowledge nothing more, so what was found is
+ * final: all that was acknowledged, and perhaps a tail that was not. Strict: a damaged slot stops everything
+ * before the seal. BeginRecovery must be committed first (it fixes the trim point and our token).
+ */
+import type { Env } from "../../env/env.ts";
+import type { NodeId } from "../../lib/brand.ts";
+import { DecodeError } from "../../lib/bytes.ts";
+import { FaultError } from "../../lib/errors.ts";
+import {
+  WAL_BULKS_IN_FLIGHT_MAX,
+  WAL_OBJECT_HEADER_BYTES,
+  WAL_RECOVERY_KEPT_BYTES_MAX,
+  WAL_RECOVERY_READ_AHEAD_SLOTS,
+} from "../../lib/limits.ts";
+import { createExactly } from "../../object/create.ts";
+import type { ObjectStore } from "../../object/object_store.ts";
+import type { WalToRecover } from "../ports.ts";
+import type { StreamRecord } from "../stream_record.ts";
+import { planSlot, type SlotState } from "./recovery_plan.ts";
+import { encodeSeal, readWalHeader, readWalObject, type WalObject } from "./wal_object.ts";
+import { listWalSlots, slotKey } from "./wal_slots.ts";
+
+export interface RecoverWalOptions {
+  readonly store: ObjectStore;
+  readonly env: Env;
+  readonly clusterId: string;
+  readonly wal: Pick<WalToRecover, "nodeId" | "epoch" | "recovery" | "walTrim">;
+  /** For the log only: the seal names the owner and the recovery entry. */
+  readonly recovererNodeId?: NodeId;
+  readonly signal?: AbortSignal;
+}
+
+export interface RecoveredWal {
+  /** From the trim point to the seal, in the order of the WAL; may be read once. Payloads are views. */
+  readonly records: AsyncIterable<StreamRecord>;
+  readonly sealedSlot: number;
+}
+
+/**
+ * Throws FaultError: `data-loss` (a damaged or lost slot, named by key; nothing was sealed), `fenced` (a later
+ * recoverer is at work), and what the store throws. Safe to repeat after any of them, and after a crash.
+ */
+export function recoverWal(options: RecoverWalOptions): Promise<RecoveredWal> {
+  return new Recovery(options).run();
+}
+
+interface Parsed {
+  readonly state: SlotState;
+  readonly records: readonly StreamRecord[];
+}
+
+const EMPTY: Parsed = { state: { kind: "empty" }, records: [] };
+
+class Recovery {
+  readonly #options: RecoverWalOptions;
+  readonly #reading = new Map<number, Promise<Uint8Array | null>>();
+  /** Records of the first slots, kept from the check for the replay. */
+  readonly #kept = new Map<number, readonly StreamRecord[]>();
+  #keptBytes = 0;
+  #highestSlot = -1;
+
+  constructor(options: RecoverWalOptions) {
+    this.#options = options;
+  }
+
+  async run(): Promise<RecoveredWal> {
+    const { store, clusterId, wal, env, recovererNodeId } = this.#options;
+    for await (const { slot } of listWalSlots(store, clusterId, wal)) {
+      this.#highestSlot = Math.max(this.#highestSlot, slot);
+    }
+    const sealedSlot = await this.#findEnd();
+    env.log.log("info", "wal-sealed", {
+      node: wal.nodeId,
+      epoch: wal.epoch,
+      recovery: wal.recovery,
+      recoverer: recovererNodeId,
+      walTrim: wal.walTrim,
+      sealedSlot,
+    });
+    return { records: this.#replay(sealedSlot), sealedSlot };
+  }
+
+  #key(slot: number): string {
+    return slotKey(this.#options.clusterId, this.#options.wal, slot);
+  }
+
+  /** Reads a slot, and starts reading the next ones; nothing is read beyond the last that is known to exist. */
+  #read(slot: number, lastSlot: number): Promise<Uint8Array | null> {
+    const { store, signal } = this.#options;
+    const options = signal === undefined ? {} : { signal };
+    const end = Math.min(slot + WAL_RECOVERY_READ_AHEAD_SLOTS, lastSlot + 1);
+    for (let ahead = slot; ahead < end; ahead++) {
+      if (this.#reading.has(ahead)) continue;
+      const read = store.get(this.#key(ahead), options).then((got) => got?.bytes ?? null);
+      // A read ahead may fail before anybody waits for it; its turn reports the error.
+      read.catch(() => {});
+      this.#reading.set(ahead, read);
+    }
+    const wanted = this.#reading.get(slot) ?? Promise.resolve(null);
+    this.#reading.delete(slot);
+    return wanted;
+  }
+
+  #parse(slot: number, bytes: Uint8Array | null): Parsed {
+    if (bytes === null) return EMPTY;
+    let object: WalObject;
+    try {
+      object = readWalObject(bytes, this.#options.wal, slot);
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      return { state: { kind: "damaged", detail: error.message }, records: [] };
+    }
+    if (object.kind === "data") return { state: { kind: "data" }, records: object.records };
+    return { state: { kind: "seal", recovery: object.recovery }, records: [] };
+  }
+
+  #keep(slot: number, records: readonly StreamRecord[], bytes: number): void {
+    if (this.#keptBytes + bytes > WAL_RECOVERY_KEPT_BYTES_MAX) return;
+    this.#keptBytes += bytes;
+    this.#kept.set(slot, records);
+  }
+
+  /** Walks to the end of the WAL and makes sure that it stays the end. */
+  async #findEnd(): Promise<number> {
+    const { wal } = this.#options;
+    for (let slot = wal.walTrim;; slot++) {
+      const bytes = await this.#settle(slot, await this.#read(slot, this.#highestSlot));
+      if (bytes === null) return slot;
+      const { state, records } = this.#parse(slot, bytes);
+      if (state.kind === "seal") return slot;
+      this.#keep(slot, records, bytes.length);
+    }
+  }
+
+  /**
+   * Does what the plan says about a slot. The bytes of the slot when it holds data or a seal to adopt; null
+   * when our seal is in it. A slot that gets filled while we seal it is planned again.
+   */
+  async #settle(slot: number, bytes: Uint8Array | null): Promise<Uint8Array | null> {
+    const { recovery } = this.#options.wal;
+    const { state } = this.#parse(slot, bytes);
+    const plan = planSlot({ slot, state, recovery, highestSlot: this.#highestSlot });
+    switch (plan.step) {
+      case "continue":
+      case "adopt":
+        return bytes;
+      case "superseded":
+        throw this.#superseded(plan.by);
+      case "data-loss":
+        await this.#lookForLaterSeal(slot);
+        throw new FaultError("data-loss", `WAL object ${this.#key(slot)}: ${plan.detail}`, {
+          retriable: false,
+        });
+      case "seal": {
+        const found = await this.#putSeal(slot);
+        return found === null ? null : this.#settle(slot, found);
+      }
+    }
+  }
+
+  /** Null when the seal is in the slot, else what is there instead. */
+  async #putSeal(slot: number): Promise<Uint8Array | null> {
+    const { store, env, wal, signal } = this.#options;
+    const { clock, random, log } = env;
+    const seal = encodeSeal(wal, slot, wal.recovery);
+    const outcome = await createExactly(store, this.#key(slot), seal, {
+      clock,
+      random,
+      log,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    return outcome.created ? null : outcome.found;
+  }
+
+  #superseded(by: number): FaultError {
+    const { nodeId, epoch, recovery } = this.#options.wal;
+    return new FaultError(
+      "fenced",
+      `Recovery ${recovery} of node ${nodeId} epoch ${epoch} is superseded by ${by}`,
+      { retriable: false },
+    );
+  }
+
+  /**
+   * Slots can be missing because a later recoverer has finished and deleted them: then its seal stands among
+   * the last slots, and nothing is lost.
+   */
+  async #lookForLaterSeal(slot: number): Promise<void> {
+    const { store, wal } = this.#options;
+    const first = Math.max(slot + 1, this.#highestSlot - WAL_BULKS_IN_FLIGHT_MAX);
+    for (let above = first; above <= this.#highestSlot; above++) {
+      const got = await store.get(this.#key(above), { range: { start: 0, end: WAL_OBJECT_HEADER_BYTES } });
+      if (got === null || got.bytes.length < WAL_OBJECT_HEADER_BYTES) continue;
+      try {
+        const { bodyLength, sticky } = readWalHeader(got.bytes);
+        if (bodyLength === 0 && sticky > wal.recovery) throw this.#superseded(sticky);
+      } catch (error) {
+        if (!(error instanceof DecodeError)) throw error;
+      }
+    }
+  }
+
+  async *#replay(sealedSlot: number): AsyncGenerator<StreamRecord> {
+    this.#reading.clear();
+    for (let slot = this.#options.wal.walTrim; slot < sealedSlot; slot++) {
+      const kept = this.#kept.get(slot);
+      this.#kept.delete(slot);
+      yield* kept ?? (await this.#readAgain(slot, sealedSlot - 1));
+    }
+  }
+
+  async #readAgain(slot: number, lastSlot: number): Promise<readonly StreamRecord[]> {
+    const { state, records } = this.#parse(slot, await this.#read(slot, lastSlot));
+    if (state.kind === "data") return records;
+    if (state.kind === "empty") {
+      throw new FaultError("object-missing", `WAL object ${this.#key(slot)} vanished during recovery`, {
+        retriable: true,
+      });
+    }
+    throw new FaultError("corrupt", `WAL object ${this.#key(slot)} reads differently now`, {
+      retriable: true,
+    });
+  }
+}
