@@ -153,11 +153,11 @@ function load(folder: string, name: string): JsonMessage {
   return JSON.parse(text.replace(/^\s*\/\/.*$/gm, "")) as JsonMessage;
 }
 
-function check(schema: Schema, json: JsonMessage, stableMax: number): Checker {
+function check(schema: Schema, json: JsonMessage, newest: number): Checker {
   const checker = new Checker(json);
   const valid = parseRange(json.validVersions);
   const flexible = parseRange(json.flexibleVersions);
-  const within = { from: valid.from, to: Math.min(valid.to, stableMax) };
+  const within = { from: valid.from, to: Math.min(valid.to, newest) };
   checker.equal(schema.name, "versions", `${schema.min}-${schema.max}`, show(within));
   const from = flexible === NEVER ? null : flexible.from;
   checker.equal(schema.name, "flexible from", schema.flexibleFrom, from);

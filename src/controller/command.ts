@@ -78,7 +78,13 @@ export type Command =
     readonly leaderEpoch: StreamEpoch;
     readonly streamId: StreamId;
   }
-  | { readonly type: "create-stream"; readonly by: Requester; readonly epoch: StreamEpoch }
+  | {
+    readonly type: "create-stream";
+    readonly by: Requester;
+    readonly epoch: StreamEpoch;
+    /** Key of the partition that the stream belongs to (`partitionKey`): it is deleted with its topic. */
+    readonly tag?: string;
+  }
   | {
     readonly type: "open-stream";
     readonly by: Requester;
@@ -107,6 +113,11 @@ export type Command =
     readonly by: Requester;
     readonly streamSetObject: NewStreamSetObject | null;
     readonly streamObjects: readonly NewStreamObject[];
+    /** Which of the stream objects are composites, and what they link to: inputs, or links of inputs. */
+    readonly composites?: readonly {
+      readonly objectId: ObjectId;
+      readonly links: readonly ObjectId[];
+    }[];
     /** Inputs with the range lists read from their indexes; must match the digests in metadata. */
     readonly replaces: readonly {
       readonly objectId: ObjectId;
@@ -120,8 +131,27 @@ export type Command =
     readonly nodeId: NodeId;
     readonly epoch: NodeEpoch;
   }
-  /** The store confirmed that these destroyed objects are gone. */
-  | { readonly type: "purge"; readonly by: Requester; readonly objectIds: readonly ObjectId[] }
+  /**
+   * The store confirmed that these objects are gone: destroyed ones, and never committed ones of the
+   * requester itself. A swept block may go as a whole once every id of it without a row is gone.
+   */
+  | {
+    readonly type: "purge";
+    readonly by: Requester;
+    readonly objectIds: readonly ObjectId[];
+    readonly blocks?: readonly {
+      readonly nodeId: NodeId;
+      readonly epoch: NodeEpoch;
+      readonly from: ObjectId;
+    }[];
+  }
+  /** Removes the row of a sealed WAL whose objects, the seal included, are confirmed gone. */
+  | {
+    readonly type: "forget-wal";
+    readonly by: Requester;
+    readonly nodeId: NodeId;
+    readonly epoch: NodeEpoch;
+  }
   | {
     readonly type: "put-kv";
     readonly key: string;

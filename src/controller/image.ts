@@ -81,6 +81,8 @@ export interface StreamRow {
   readonly ranges: readonly RangeRow[];
   /** Ids of its stream objects, in offset order. */
   readonly objects: readonly ObjectId[];
+  /** Key of the partition that it belongs to; it is deleted with its topic. */
+  readonly tag: string | null;
 }
 
 export interface ObjectRow extends ObjectChecksums {
@@ -100,6 +102,8 @@ export interface ObjectRow extends ObjectChecksums {
   readonly rangesDigest: string;
   /** Linked ids of a composite. */
   readonly links: readonly ObjectId[];
+  /** The composite that links to this object; it lives and dies with it. */
+  readonly linkedBy: ObjectId | null;
   /** Position of the entry that destroyed it; null while committed. */
   readonly destroyedAt: Position | null;
 }
@@ -110,6 +114,10 @@ export interface IdBlock {
   readonly from: ObjectId;
   /** Exclusive. */
   readonly to: number;
+  /** Spans of its ids that were used and are gone again: an id never comes back. */
+  readonly purged: readonly { readonly start: number; readonly end: number }[];
+  /** Position of the entry that swept its epoch: ids of it without a row are destroyed. */
+  readonly sweptAt: Position | null;
 }
 
 export interface KvRow {
@@ -132,6 +140,7 @@ export interface Image {
   readonly objects: Table<ObjectId, ObjectRow>;
   /** Committed stream set objects of a node, oldest first. */
   readonly streamSets: Table<NodeId, readonly ObjectId[]>;
+  /** Key `${nodeId}/${epoch}/${from}`. */
   readonly idBlocks: Table<string, IdBlock>;
   readonly kv: Table<string, KvRow>;
   readonly nextProducerId: number;
@@ -143,4 +152,8 @@ export function partitionKey(topicId: Uuid, partition: number): string {
 
 export function walKey(node: NodeId, epoch: NodeEpoch): string {
   return `${node}/${epoch}`;
+}
+
+export function idBlockKey(node: NodeId, epoch: NodeEpoch, from: ObjectId): string {
+  return `${node}/${epoch}/${from}`;
 }

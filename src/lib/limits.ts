@@ -108,3 +108,35 @@ export const READ_AHEAD_READERS_MAX = 4_096;
 export const INDEX_LOADS_IN_FLIGHT_MAX = 8;
 /** WAL records that a recovery holds in memory before it writes them to objects. */
 export const RECOVERY_BYTES_MAX = 512 * MIB;
+/** Bytes read at once while groups are rebuilt from their log. */
+export const GROUP_LOAD_BYTES = 4 * MIB;
+/** Records of one batch of group state: keeps batches far below max.message.bytes. */
+export const GROUP_RECORDS_PER_BATCH = 1000;
+/** How long a request waits for its groups to load before it is told to come again. */
+export const GROUP_LOAD_WAIT_MS = 2000;
+/** Batches kept per idempotent producer: clients have at most five requests in flight (KIP-98). */
+export const PRODUCER_BATCHES_MAX = 5;
+/** Idempotent producers known per partition: about 15 MiB of snapshot; the longest silent one goes first. */
+export const PRODUCERS_PER_PARTITION_MAX = 100_000;
+/** How long later sequences wait for one that was refused with a retriable error: Kafka's delivery.timeout.ms. */
+export const REFUSED_SEQUENCE_MS = 120_000;
+/** Refused sequences remembered per partition. */
+export const REFUSED_SEQUENCES_MAX = 10_000;
+/** Producer snapshots kept: the newest, and one in case it is damaged. */
+export const PRODUCER_SNAPSHOTS_MAX = 2;
+/** Bytes appended between two entries of the time index. */
+export const TIME_INDEX_INTERVAL_BYTES = MIB;
+/** Bytes appended after which a log writes a checkpoint: bounds what a crash has to replay. */
+export const CHECKPOINT_BYTES = 50 * MIB;
+/** One read while a log is replayed or searched by time. */
+export const LOG_SCAN_BYTES = MIB;
+/** One read while a meta stream is loaded. */
+export const META_SCAN_BYTES = 64 * KIB;
+/** Share of dead bytes at which a meta stream is rewritten. */
+export const META_HOLLOW_SHARE = 0.6;
+/** A meta stream below this size is not worth rewriting. */
+export const META_COMPACT_BYTES_MIN = 64 * KIB;
+/** Difference of offsets within one segment: relative offsets have 31 bits (strictly below). */
+export const SEGMENT_OFFSETS_MAX = 2 ** 31 - 1;
+/** What a record batch may inflate to for a look at its records: ten times the largest payload is enough. */
+export const INFLATED_BATCH_BYTES_MAX = 256 * MIB;

@@ -29,7 +29,7 @@ export interface Field<Out, In, Optional extends boolean> extends FieldInfo {
 type Null<O> = O extends { readonly nullableSince: number } ? null : never;
 type HasDefault<O> = O extends { readonly default: unknown } | { readonly until: number } ? true
   : false;
-type Optional<Min extends number, O> = Min extends 0 ? HasDefault<O> : true;
+type IsOptional<Min extends number, O> = Min extends 0 ? HasDefault<O> : true;
 
 /**
  * A field that exists from version `min` on. Writers may leave it out if it has a default or is not in
@@ -39,7 +39,7 @@ export function since<Out, In, const Min extends number, const O extends FieldOp
   min: Min,
   type: O extends { readonly nullableSince: number } ? NullableType<Out, In> : Type<Out, In>,
   options?: O,
-): Field<Out | Null<O>, In | Null<O>, Optional<Min, O>>;
+): Field<Out | Null<O>, In | Null<O>, IsOptional<Min, O>>;
 export function since(
   min: number,
   type: Type | NullableType,

@@ -40,8 +40,14 @@ export interface StreamView {
 }
 
 export interface StreamManager {
-  /** Creates a stream and opens it for this node with the given epoch, in one entry. */
-  createStream(epoch: StreamEpoch): Promise<Outcome<{ readonly streamId: StreamId }>>;
+  /**
+   * Creates a stream and opens it for this node with the given epoch, in one entry. The tag names the
+   * partition that it belongs to: the stream is deleted with its topic.
+   */
+  createStream(
+    epoch: StreamEpoch,
+    tag?: string,
+  ): Promise<Outcome<{ readonly streamId: StreamId }>>;
   /** Takes ownership with a higher epoch (or re-opens with the equal one by the same node). */
   openStream(
     stream: StreamId,

@@ -6,7 +6,11 @@ import type { Group, JoinRequest, Member, Protocol } from "./group.ts";
 export function commonProtocols(members: Iterable<Member>): ReadonlySet<string> {
   const [first, ...others] = members;
   const offered = (first?.protocols ?? []).map(({ name }) => name);
-  return new Set(offered.filter((name) => others.every(({ protocols }) => protocols.some((p) => p.name === name))));
+  return new Set(
+    offered.filter((name) =>
+      others.every(({ protocols }) => protocols.some((p) => p.name === name))
+    ),
+  );
 }
 
 /** Each member votes for its first name among those common to all; most votes win, earlier votes break ties. */

@@ -186,3 +186,12 @@ export function removeMember(
     prepareRebalance(group, host);
   } else tryCompleteJoin(group, host);
 }
+
+/** Answers everybody who waits, for a group that ends here. */
+export function removeAllWaiting(group: Group, answer: (memberId: string) => JoinAnswer): void {
+  for (const member of group.members.values()) {
+    const last = answer(member.memberId);
+    replyJoin(member, last);
+    replySync(group, member, last.error);
+  }
+}

@@ -92,7 +92,7 @@ class Recovery {
     const options = signal === undefined ? {} : { signal };
     const end = Math.min(slot + WAL_RECOVERY_READ_AHEAD_SLOTS, lastSlot + 1);
     for (let ahead = slot; ahead < end; ahead++) {
-      if (this.#reading.has(ahead)) continue;
+      if (this.#reading.has(ahead) || this.#kept.has(ahead)) continue;
       const read = store.get(this.#key(ahead), options).then((got) => got?.bytes ?? null);
       // A read ahead may fail before anybody waits for it; its turn reports the error.
       read.catch(() => {});
@@ -124,28 +124,23 @@ class Recovery {
 
   /** Walks to the end of the WAL and makes sure that it stays the end. */
   async #findEnd(): Promise<number> {
-    const { wal } = this.#options;
-    for (let slot = wal.walTrim;; slot++) {
-      const bytes = await this.#settle(slot, await this.#read(slot, this.#highestSlot));
-      if (bytes === null) return slot;
-      const { state, records } = this.#parse(slot, bytes);
-      if (state.kind === "seal") return slot;
-      this.#keep(slot, records, bytes.length);
+    for (let slot = this.#options.wal.walTrim;; slot++) {
+      const found = await this.#read(slot, this.#highestSlot);
+      if (!(await this.#settle(slot, found))) return slot;
     }
   }
 
-  /**
-   * Does what the plan says about a slot. The bytes of the slot when it holds data or a seal to adopt; null
-   * when our seal is in it. A slot that gets filled while we seal it is planned again.
-   */
-  async #settle(slot: number, bytes: Uint8Array | null): Promise<Uint8Array | null> {
+  /** Does what the plan says about a slot; true when it holds data. One that gets filled while we seal it is planned again. */
+  async #settle(slot: number, bytes: Uint8Array | null): Promise<boolean> {
     const { recovery } = this.#options.wal;
-    const { state } = this.#parse(slot, bytes);
+    const { state, records } = this.#parse(slot, bytes);
     const plan = planSlot({ slot, state, recovery, highestSlot: this.#highestSlot });
     switch (plan.step) {
       case "continue":
+        this.#keep(slot, records, bytes?.length ?? 0);
+        return true;
       case "adopt":
-        return bytes;
+        return false;
       case "superseded":
         throw this.#superseded(plan.by);
       case "data-loss":
@@ -155,7 +150,7 @@ class Recovery {
         });
       case "seal": {
         const found = await this.#putSeal(slot);
-        return found === null ? null : this.#settle(slot, found);
+        return found !== null && this.#settle(slot, found);
       }
     }
   }

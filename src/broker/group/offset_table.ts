@@ -1,0 +1,67 @@
+/** Committed offsets of one group, by topic and partition. Pure: the shard makes each change durable first. */
+import { type Uuid, ZERO_UUID } from "../../lib/uuid.ts";
+
+export interface CommittedOffset {
+  readonly offset: number;
+  /** -1 when the client did not say. */
+  readonly leaderEpoch: number;
+  readonly metadata: string;
+  readonly committedAtMs: number;
+  /** Tells a topic from an earlier one of the same name; zero in records of older writers. */
+  readonly topicId: Uuid;
+}
+
+export interface TopicPartition {
+  readonly topic: string;
+  readonly partition: number;
+}
+
+export type OffsetEntry = TopicPartition & CommittedOffset;
+
+function keyOf(topic: string, partition: number): string {
+  return `${partition}/${topic}`;
+}
+
+export class OffsetTable {
+  readonly #entries = new Map<string, OffsetEntry>();
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Undefined as well when the commit was for a deleted topic of the same name. */
+  get(topic: string, partition: number, topicId: Uuid): OffsetEntry | undefined {
+    const entry = this.#entries.get(keyOf(topic, partition));
+    return entry === undefined || isOf(entry, topicId) ? entry : undefined;
+  }
+
+  set(entry: OffsetEntry): void {
+    this.#entries.set(keyOf(entry.topic, entry.partition), entry);
+  }
+
+  delete(topic: string, partition: number): void {
+    this.#entries.delete(keyOf(topic, partition));
+  }
+
+  entries(): IterableIterator<OffsetEntry> {
+    return this.#entries.values();
+  }
+}
+
+export function isOf(entry: CommittedOffset, topicId: Uuid): boolean {
+  return entry.topicId === ZERO_UUID || entry.topicId === topicId;
+}
+
+/** A commit that changes nothing is answered without a write, until its time has to be refreshed. */
+export function isRepeat(
+  known: OffsetEntry | undefined,
+  next: OffsetEntry,
+  refreshMs: number,
+): boolean {
+  return known !== undefined &&
+    known.offset === next.offset &&
+    known.leaderEpoch === next.leaderEpoch &&
+    known.metadata === next.metadata &&
+    known.topicId === next.topicId &&
+    next.committedAtMs - known.committedAtMs < refreshMs;
+}

@@ -1,0 +1,260 @@
+/**
+ * One partition of `__consumer_offsets`: the groups that hash to it, rebuilt from its log, and every
+ * change of them made durable through it. One owner, changed in synchronous stretches only.
+ */
+import type { Env } from "../../env/env.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { GROUP_LOAD_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
+import type { Uuid } from "../../lib/uuid.ts";
+import { FaultError } from "../../lib/errors.ts";
+import type { PartitionLog } from "../../log/partition_log.ts";
+import { buildBatch, isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
+import { readRecords } from "../../protocol/record.ts";
+import { expiredOffsets } from "./expiry.ts";
+import {
+  createGroup,
+  type Group,
+  type GroupHost,
+  type GroupSettings,
+  nextDeadline,
+} from "./group.ts";
+import { tick } from "./membership.ts";
+import { type OffsetEntry, OffsetTable } from "./offset_table.ts";
+import { joinError, removeAllWaiting } from "./rebalance.ts";
+import {
+  groupRecord,
+  groupTombstone,
+  type KeyValue,
+  offsetRecord,
+  offsetTombstone,
+  readGroupRecord,
+} from "./records.ts";
+
+export interface ShardOptions {
+  readonly env: Env;
+  readonly log: PartitionLog;
+  readonly settings: GroupSettings;
+  readonly retentionMs: number;
+  readonly newMemberId: (prefix: string) => string;
+  /** Whether a topic still exists; offsets of deleted ones are dropped. */
+  readonly topicExists: (topicId: Uuid) => boolean;
+}
+
+export interface GroupEntry {
+  readonly group: Group;
+  readonly offsets: OffsetTable;
+  cancelTimer: () => void;
+}
+
+/** The log is rewritten when it is this many times larger than what is alive in it. */
+const HOLLOW_FACTOR = 4;
+const COMPACT_BYTES_MIN = 1_048_576;
+
+function bytesOf({ key, value }: KeyValue): number {
+  return key.length + (value?.length ?? 0);
+}
+
+export class Shard {
+  readonly log: PartitionLog;
+  readonly host: GroupHost;
+  readonly #options: ShardOptions;
+  readonly #groups = new Map<string, GroupEntry>();
+  #compacting = false;
+  #closed = false;
+
+  constructor(options: ShardOptions) {
+    this.#options = options;
+    this.log = options.log;
+    const { env } = options;
+    this.host = {
+      settings: options.settings,
+      nowMs: () => env.clock.nowMs(),
+      monotonicMs: () => env.clock.monotonicMs(),
+      newMemberId: options.newMemberId,
+      store: (group) => this.append([groupRecord(group)]),
+    };
+  }
+
+  get groups(): ReadonlyMap<string, GroupEntry> {
+    return this.#groups;
+  }
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  find(groupId: string): GroupEntry | undefined {
+    return this.#groups.get(groupId);
+  }
+
+  findOrCreate(groupId: string): GroupEntry {
+    return this.#groups.get(groupId) ?? this.#put(createGroup(groupId, this.host.nowMs()));
+  }
+
+  #put(group: Group): GroupEntry {
+    const old = this.#groups.get(group.groupId);
+    old?.cancelTimer();
+    const entry = { group, offsets: old?.offsets ?? new OffsetTable(), cancelTimer: () => {} };
+    this.#groups.set(group.groupId, entry);
+    return entry;
+  }
+
+  /** Replays the log; the shard answers nobody before that. */
+  async load(): Promise<void> {
+    const { log } = this;
+    for (let at = log.logStartOffset; at < log.highWatermark;) {
+      const read = await log.read(at, { bytesMax: GROUP_LOAD_BYTES, isolation: "committed" });
+      if (read === null || !read.ok) {
+        throw new FaultError("closed", "Cannot load groups: the log moved", { retriable: true });
+      }
+      if (read.batches.length === 0) break;
+      for (const batch of read.batches) at = this.#replay(batch);
+    }
+    for (const entry of this.#groups.values()) this.reschedule(entry);
+  }
+
+  #replay(batch: Uint8Array): number {
+    const header = readBatchHeader(batch);
+    if (!isControlBatch(header)) {
+      for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
+        if (key !== null) this.#apply(key, value);
+      }
+    }
+    return header.baseOffset + header.lastOffsetDelta + 1;
+  }
+
+  /** What is in the log is true; a record that does not parse is named and passed over. */
+  #apply(key: Uint8Array, value: Uint8Array | null): void {
+    try {
+      const record = readGroupRecord(key, value, this.host.monotonicMs());
+      if (record.kind === "group") {
+        if (record.group === null) this.#forget(record.groupId);
+        else this.#put(record.group);
+      } else if (record.kind === "offset") {
+        const { offsets } = this.findOrCreate(record.groupId);
+        if (record.entry === null) offsets.delete(record.at.topic, record.at.partition);
+        else offsets.set(record.entry);
+      }
+    } catch (error) {
+      this.#options.env.log.log("warn", "group-record-unreadable", { reason: messageOf(error) });
+    }
+  }
+
+  #forget(groupId: string): void {
+    const entry = this.#groups.get(groupId);
+    entry?.cancelTimer();
+    this.#groups.delete(groupId);
+    if (entry !== undefined) entry.group.state = "Dead";
+  }
+
+  /** Resolves when the records are durable. Throws FaultError. */
+  async append(records: readonly KeyValue[]): Promise<void> {
+    const { env } = this.#options;
+    const timestampMs = env.clock.nowMs();
+    const waits: Promise<void>[] = [];
+    for (let at = 0; at < records.length; at += GROUP_RECORDS_PER_BATCH) {
+      const part = records.slice(at, at + GROUP_RECORDS_PER_BATCH);
+      const batch = buildBatch({
+        records: part.map(({ key, value }) => ({ key, value, headers: [], timestampMs })),
+        codec: null,
+        codecs: env.codecs,
+      });
+      const appended = this.log.append(batch);
+      if (!appended.ok) {
+        throw new FaultError("overloaded", `Cannot store the group: ${appended.error}`, {
+          retriable: true,
+        });
+      }
+      waits.push(appended.durable);
+    }
+    await Promise.all(waits);
+  }
+
+  /** Offsets count once they are durable. */
+  async commit(entry: GroupEntry, offsets: readonly OffsetEntry[]): Promise<void> {
+    await this.append(offsets.map((offset) => offsetRecord(entry.group.groupId, offset)));
+    for (const offset of offsets) entry.offsets.set(offset);
+  }
+
+  /** Removes an empty group and all its offsets. */
+  async delete(entry: GroupEntry): Promise<void> {
+    const { groupId } = entry.group;
+    entry.group.state = "Dead";
+    const tombstones = [...entry.offsets.entries()].map((offset) =>
+      offsetTombstone(groupId, offset)
+    );
+    await this.append([...tombstones, groupTombstone(groupId)]);
+    if (this.#groups.get(groupId) === entry) this.#forget(groupId);
+  }
+
+  /** Sets the group's one timer to its next deadline; call it after every change of the group. */
+  reschedule(entry: GroupEntry): void {
+    entry.cancelTimer();
+    const deadlineMs = nextDeadline(entry.group);
+    if (deadlineMs === null || this.#closed) return;
+    const delayMs = Math.max(0, deadlineMs - this.host.monotonicMs());
+    entry.cancelTimer = this.#options.env.clock.after(delayMs, () => {
+      tick(entry.group, this.host);
+      this.reschedule(entry);
+    });
+  }
+
+  /** Expires offsets and rewrites a hollow log. Writes nothing when there is nothing to do. */
+  async maintain(nowMs: number): Promise<void> {
+    for (const entry of [...this.#groups.values()]) await this.#expire(entry, nowMs);
+    await this.#compact();
+  }
+
+  async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
+    const { group, offsets } = entry;
+    const expired = expiredOffsets(group, offsets, nowMs, this.#options.retentionMs);
+    const gone = [...offsets.entries()].filter(({ topicId }) =>
+      !this.#options.topicExists(topicId)
+    );
+    const dropped = new Set([...expired, ...gone]);
+    const empty = group.state === "Empty" && group.pending.size === 0;
+    if (empty && dropped.size > 0 && dropped.size === offsets.size) return await this.delete(entry);
+    if (dropped.size === 0) return;
+    await this.append([...dropped].map((offset) => offsetTombstone(group.groupId, offset)));
+    for (const { topic, partition } of dropped) offsets.delete(topic, partition);
+  }
+
+  #alive(): KeyValue[] {
+    return [...this.#groups.values()].flatMap(({ group, offsets }) => [
+      ...[...offsets.entries()].map((offset) => offsetRecord(group.groupId, offset)),
+      ...(group.generation > 0 || group.members.size > 0 ? [groupRecord(group)] : []),
+    ]);
+  }
+
+  /**
+   * Writes all that is alive once more and cuts the log before it. The start of the rewrite is taken
+   * in the same stretch as the picture, so nothing that came later can be lost.
+   */
+  async #compact(): Promise<void> {
+    const { log } = this;
+    if (this.#compacting || log.sizeBytes < COMPACT_BYTES_MIN) return;
+    // An offset that is being written is not in the tables yet, so the log must be at rest.
+    if (log.highWatermark !== log.logEndOffset) return;
+    const alive = this.#alive();
+    const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
+    if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;
+    this.#compacting = true;
+    try {
+      const start = log.logEndOffset;
+      await this.append(alive);
+      await log.deleteRecords(start);
+    } finally {
+      this.#compacting = false;
+    }
+  }
+
+  /** Everybody who waits is sent to look for the coordinator again. */
+  close(): void {
+    this.#closed = true;
+    for (const entry of this.#groups.values()) {
+      entry.cancelTimer();
+      entry.group.state = "Dead";
+      removeAllWaiting(entry.group, (memberId) => joinError("NOT_COORDINATOR", memberId));
+    }
+    this.#groups.clear();
+  }
+}
