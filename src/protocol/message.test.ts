@@ -1,7 +1,7 @@
 /** Every message in every version: golden bytes, round trips, truncation, garbage. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import golden from "../../tests/golden/protocol_messages.json" with { type: "json" };
 import { valueOf } from "../../tests/support/schema_arbitrary.ts";
 import { ByteReader, DecodeError, fromHex, toHex } from "../lib/bytes.ts";

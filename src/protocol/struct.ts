@@ -1,4 +1,4 @@
-/** Compiles a struct for one version: fields in order, then the tagged section of flexible versions. */
+/** Compiles a struct for one version: fields in order, in flexible versions a tagged section. */
 import { assert } from "../lib/assert.ts";
 import { type ByteReader, ByteWriter, DecodeError } from "../lib/bytes.ts";
 import type { At, Codec, FieldInfo, Type } from "./codec.ts";
@@ -18,10 +18,8 @@ interface Tagged extends Member {
 
 /** Skips a tagged section, whatever it holds. */
 export function skipTags(reader: ByteReader): void {
-  readTags(reader, NO_TAGS, {});
+  readTags(reader, [], {});
 }
-
-const NO_TAGS: readonly Tagged[] = [];
 
 function readTags(reader: ByteReader, tags: readonly Tagged[], out: Row): void {
   const count = reader.uvarint();
@@ -54,9 +52,12 @@ function isDefault(type: Type, value: unknown, zero: unknown): boolean {
 
 /** Tagged fields go out in ascending order and only when they differ from their default. */
 function writeTags(writer: ByteWriter, tags: readonly Tagged[], row: Row): void {
-  const present = tags.filter((one) => !isDefault(one.type, row[one.name], one.zero));
-  writer.uvarint(present.length);
-  for (const { tag, name, codec } of present) {
+  let count = 0;
+  for (const { type, name, zero } of tags) if (!isDefault(type, row[name], zero)) count++;
+  writer.uvarint(count);
+  if (count === 0) return;
+  for (const { type, tag, name, codec, zero } of tags) {
+    if (isDefault(type, row[name], zero)) continue;
     const payload = new ByteWriter();
     codec.write(payload, row[name]);
     writer.uvarint(tag);

@@ -93,6 +93,8 @@ class Sampler:
                 value, raw = None, self.null(field["type"])
             else:
                 value, raw = self.value(field["type"], field)
+                if tagged and value is False:  # a default is never sent: take the next sample
+                    value, raw = self.value(field["type"], field)
             values[name] = value
             if tagged:
                 tags.append((field["tag"], raw))

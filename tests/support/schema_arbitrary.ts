@@ -1,5 +1,5 @@
 /** Random values of any message schema in a given version, for property tests. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { FieldInfo, Type } from "../../src/protocol/codec.ts";
 
 const INT64 = fc.oneof(

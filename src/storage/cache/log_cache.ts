@@ -72,9 +72,9 @@ export class LogCache {
     this.#free();
   }
 
-  /** Slot of the oldest record that is not committed; null when all are. */
-  firstUncommittedSlot(): number | null {
-    return this.#blocks.find((block) => !block.committed)?.firstSlot ?? null;
+  /** Slot of the oldest record that is not committed once `block` is; null when all are. */
+  firstSlotNeededAfter(block: LogCacheBlock): number | null {
+    return this.#blocks.find((other) => other !== block && !other.committed)?.firstSlot ?? null;
   }
 
   /** Oldest first, stopping at what is not committed: readers rely on a contiguous young end. */

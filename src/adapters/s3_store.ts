@@ -1,0 +1,245 @@
+/**
+ * The object store on S3 and what speaks its protocol. Load this file only where it is used: the
+ * client costs start-up time. Requests are sent once; `object/retrying.ts` and `create.ts` repeat them.
+ */
+import {
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+} from "@aws-sdk/client-s3";
+import type { GetObjectCommandOutput } from "@aws-sdk/client-s3";
+import { FaultError, isFault } from "../lib/errors.ts";
+import { STORE_DELETE_BATCH_KEYS_MAX, STORE_SINGLE_DELETES_MAX } from "../lib/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import type {
+  ByteRange,
+  DeleteAnswer,
+  GetOptions,
+  GotObject,
+  ListOptions,
+  ObjectInfo,
+  ObjectStore,
+  PutAnswer,
+  PutOptions,
+} from "../object/object_store.ts";
+import { equalParts } from "../object/parts.ts";
+import { prefixedStore } from "../object/prefixed.ts";
+import type { S3Options } from "./s3_store_client.ts";
+import { S3Requests } from "./s3_store_client.ts";
+import { s3ErrorInfo } from "./s3_store_fault.ts";
+import { uploadParts } from "./s3_store_multipart.ts";
+
+export type { S3Options } from "./s3_store_client.ts";
+
+/** Sends nothing yet; `probeStore` finds out whether the bucket is there. */
+export function openS3Store(options: S3Options): ObjectStore {
+  return prefixedStore(new S3Store(new S3Requests(options)), options.prefix ?? "");
+}
+
+/** Answers of servers that do not know the batch delete. */
+const NO_BATCH_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 411, 501]);
+
+class S3Store implements ObjectStore {
+  readonly #requests: S3Requests;
+  #hasBatchDelete = true;
+
+  constructor(requests: S3Requests) {
+    this.#requests = requests;
+  }
+
+  put(key: string, body: Uint8Array, { ifAbsent = false, signal }: PutOptions = {}): Promise<PutAnswer> {
+    return this.#requests.run(`put ${key}`, body.length, signal, async (attempt) => {
+      const command = new PutObjectCommand({
+        Bucket: this.#requests.bucket,
+        Key: key,
+        Body: body,
+        ...(ifAbsent ? { IfNoneMatch: "*" } : {}),
+      });
+      const answer = await this.#requests.answer(attempt, () =>
+        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      const { ok: created, storeNowMs } = answer;
+      // Some stores say 304 where S3 says 412.
+      if (!answer.ok && (!ifAbsent || ![304, 412].includes(answer.status))) {
+        throw new Error(`unexpected status ${answer.status}`);
+      }
+      return { created, storeNowMs };
+    });
+  }
+
+  async putParts(key: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+    const source = equalParts(parts);
+    const first = await source.next();
+    const second = await source.next();
+    if (first.done === true) return;
+    if (second.done === true) return void await this.put(key, first.value);
+    const head = [first.value, second.value];
+    await uploadParts(this.#requests, key, (async function* () {
+      yield* head.splice(0);
+      yield* source;
+    })());
+  }
+
+  async get(key: string, { range, signal }: GetOptions = {}): Promise<GotObject | null> {
+    // The protocol has no empty range.
+    if (range !== undefined && range.end <= range.start) return await this.#getNothing(key, signal);
+    const got = await this.#requests.run(`get ${key}`, 0, signal, async (attempt) => {
+      const command = new GetObjectCommand({
+        Bucket: this.#requests.bucket,
+        Key: key,
+        ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
+      });
+      const answer = await this.#requests.answer(attempt, () =>
+        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      if (!answer.ok) return answer.status;
+      attempt.expect(answer.value.ContentLength ?? 0);
+      return gotObject(key, answer.value, await bodyOf(answer.value), answer.storeNowMs, range);
+    });
+    if (typeof got !== "number") return got;
+    if (got === 404) return null;
+    if (got === 416) return await this.#getNothing(key, signal);
+    throw new FaultError("store-unavailable", `Cannot get ${key}: unexpected status ${got}`, { retriable: true });
+  }
+
+  async #getNothing(key: string, signal: AbortSignal | undefined): Promise<GotObject | null> {
+    const found = await this.#head(key, signal);
+    return found === null ? null : { ...found, bytes: new Uint8Array(0) };
+  }
+
+  async head(key: string): Promise<ObjectInfo | null> {
+    const found = await this.#head(key, undefined);
+    if (found === null) return null;
+    return { key, size: found.size, lastModifiedMs: found.lastModifiedMs };
+  }
+
+  #head(
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<ObjectInfo & { readonly storeNowMs: number } | null> {
+    return this.#requests.run(`head ${key}`, 0, signal, async (attempt) => {
+      const command = new HeadObjectCommand({ Bucket: this.#requests.bucket, Key: key });
+      const answer = await this.#requests.answer(attempt, () =>
+        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      if (!answer.ok) {
+        if (answer.status === 404) return null;
+        throw new Error(`unexpected status ${answer.status}`);
+      }
+      const { ContentLength: size = 0, LastModified } = answer.value;
+      return { key, size, lastModifiedMs: timeOf(LastModified), storeNowMs: answer.storeNowMs };
+    });
+  }
+
+  /** Sorts by itself, after the last page: not every S3 store lists in order. */
+  async *list(prefix: string, { startAfter }: ListOptions = {}): AsyncIterable<ObjectInfo> {
+    const found: ObjectInfo[] = [];
+    let token: string | undefined;
+    do {
+      const page = await this.#listPage(prefix, startAfter, token);
+      for (const { Key = "", Size = 0, LastModified } of page.Contents ?? []) {
+        if (startAfter !== undefined && Key <= startAfter) continue;
+        found.push({ key: Key, size: Size, lastModifiedMs: timeOf(LastModified) });
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+    yield* found.sort((a, b) => a.key < b.key ? -1 : 1);
+  }
+
+  #listPage(prefix: string, startAfter: string | undefined, token: string | undefined) {
+    return this.#requests.run(`list ${prefix}`, 0, undefined, ({ signal }) =>
+      this.#requests.client.send(
+        new ListObjectsV2Command({
+          Bucket: this.#requests.bucket,
+          Prefix: prefix,
+          ...(startAfter === undefined ? {} : { StartAfter: startAfter }),
+          ...(token === undefined ? {} : { ContinuationToken: token }),
+        }),
+        { abortSignal: signal },
+      ));
+  }
+
+  async delete(keys: readonly string[]): Promise<DeleteAnswer> {
+    const gone: string[] = [];
+    for (let at = 0; at < keys.length; at += STORE_DELETE_BATCH_KEYS_MAX) {
+      const batch = keys.slice(at, at + STORE_DELETE_BATCH_KEYS_MAX);
+      gone.push(...await this.#deleteBatch(batch));
+    }
+    const confirmed = new Set(gone);
+    return { gone, failed: keys.filter((key) => !confirmed.has(key)) };
+  }
+
+  /** The keys that are confirmed to be gone: the status is 200 even where some failed. */
+  async #deleteBatch(keys: readonly string[]): Promise<readonly string[]> {
+    if (keys.length === 1 || !this.#hasBatchDelete) return await this.#deleteSingly(keys);
+    try {
+      const command = new DeleteObjectsCommand({
+        Bucket: this.#requests.bucket,
+        Delete: { Objects: keys.map((Key) => ({ Key })) },
+      });
+      const { Deleted = [], Errors = [] } = await this.#requests.run("delete a batch", 0, undefined, ({ signal }) =>
+        this.#requests.client.send(command, { abortSignal: signal }));
+      const absent = Errors.filter(({ Code }) => Code === "NoSuchKey");
+      return [...Deleted, ...absent].map(({ Key = "" }) => Key);
+    } catch (error) {
+      if (!isFault(error, "store-unavailable")) throw error;
+      if (!NO_BATCH_STATUSES.has(s3ErrorInfo(error.cause).status)) throw error;
+      this.#hasBatchDelete = false;
+      return await this.#deleteSingly(keys);
+    }
+  }
+
+  async #deleteSingly(keys: readonly string[]): Promise<readonly string[]> {
+    const permits = new Semaphore(STORE_SINGLE_DELETES_MAX);
+    const outcomes = await Promise.allSettled(
+      keys.map((key) => permits.run(() => this.#deleteOne(key))),
+    );
+    const failure = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failure !== undefined && keys.length === 1) throw failure.reason;
+    return keys.filter((_, i) => outcomes[i]?.status === "fulfilled");
+  }
+
+  #deleteOne(key: string): Promise<void> {
+    return this.#requests.run(`delete ${key}`, 0, undefined, async (attempt) => {
+      const command = new DeleteObjectCommand({ Bucket: this.#requests.bucket, Key: key });
+      const answer = await this.#requests.answer(attempt, () =>
+        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      if (!answer.ok && answer.status !== 404) throw new Error(`unexpected status ${answer.status}`);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#requests.client.destroy();
+  }
+}
+
+function timeOf(date: Date | undefined): number {
+  return date?.getTime() ?? 0;
+}
+
+async function bodyOf({ Body, ContentLength }: GetObjectCommandOutput): Promise<Uint8Array> {
+  // Reading through a Response is cheaper than the client's own helper.
+  const stream: unknown = Body;
+  const bytes = stream instanceof ReadableStream
+    ? new Uint8Array(await new Response(stream).arrayBuffer())
+    : await Body?.transformToByteArray() ?? new Uint8Array(0);
+  if (ContentLength !== undefined && bytes.length !== ContentLength) {
+    throw new Error(`the body ended after ${bytes.length} of ${ContentLength} bytes`);
+  }
+  return bytes;
+}
+
+function gotObject(
+  key: string,
+  answer: GetObjectCommandOutput,
+  bytes: Uint8Array,
+  storeNowMs: number,
+  range: ByteRange | undefined,
+): GotObject {
+  const total = /\/(\d+)$/.exec(answer.ContentRange ?? "")?.[1];
+  if (range !== undefined && total === undefined) {
+    throw new Error("the store ignored the range of a read");
+  }
+  const size = total === undefined ? bytes.length : Number(total);
+  return { key, size, lastModifiedMs: timeOf(answer.LastModified), storeNowMs, bytes };
+}

@@ -1,0 +1,165 @@
+/**
+ * OffsetCommit (key 8), versions 2-10.
+ * Behaviour: an offset counts once its record is durable; a commit that changes nothing is answered
+ * without a write until its time has to be refreshed. Retention times of v2-4 are ignored.
+ * Version notes: 7 static members (KIP-345) · 9 GROUP_ID_NOT_FOUND (KIP-848) · 10 topic ids (KIP-516).
+ */
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  offsetCommitApi,
+  type OffsetCommitRequest,
+  type OffsetCommitResponse,
+} from "../../protocol/message/08_offset_commit.ts";
+import type { TopicRow } from "../../controller/image.ts";
+import { faultToCode } from "../fault_to_code.ts";
+import { checkIdentity, type Group, touch } from "../group/group.ts";
+import type { GroupServices } from "../group/services.ts";
+import { isRepeat, type OffsetEntry } from "../group/offset_table.ts";
+import type { GroupEntry, Shard } from "../group/shard.ts";
+import type { Handler } from "../handler.ts";
+
+/** Of the retention: how old a commit may get before a repeat is written again. */
+const REFRESH_FRACTION = 10;
+const BY_ID_SINCE = 10;
+const GROUP_NOT_FOUND_SINCE = 9;
+
+type RequestTopic = OffsetCommitRequest["topics"][number];
+type RequestPartition = RequestTopic["partitions"][number];
+
+/** Whether the caller may commit for the group, in Kafka's order of checks. */
+function checkCaller(
+  entry: GroupEntry | undefined,
+  request: OffsetCommitRequest,
+  version: number,
+): ErrorName {
+  const generation = request.generationIdOrMemberEpoch;
+  const group = entry?.group;
+  if (group === undefined || group.state === "Dead") {
+    if (generation < 0) return "NONE";
+    return version >= GROUP_NOT_FOUND_SINCE ? "GROUP_ID_NOT_FOUND" : "ILLEGAL_GENERATION";
+  }
+  if (generation < 0 && group.members.size === 0) return "NONE";
+  return checkMember(group, request);
+}
+
+function checkMember(group: Group, request: OffsetCommitRequest): ErrorName {
+  const identity = checkIdentity(group, request.memberId, request.groupInstanceId);
+  if (identity !== "NONE") return identity;
+  if (request.generationIdOrMemberEpoch !== group.generation) return "ILLEGAL_GENERATION";
+  return group.state === "CompletingRebalance" ? "REBALANCE_IN_PROGRESS" : "NONE";
+}
+
+function answer(
+  request: OffsetCommitRequest,
+  errorOf: (topic: RequestTopic, partition: RequestPartition) => ErrorName,
+): OffsetCommitResponse {
+  return {
+    topics: request.topics.map((topic) => ({
+      name: topic.name,
+      topicId: topic.topicId,
+      partitions: topic.partitions.map((partition) => ({
+        partitionIndex: partition.partitionIndex,
+        errorCode: errorCode(errorOf(topic, partition)),
+      })),
+    })),
+  };
+}
+
+interface Checked {
+  readonly offsets: readonly OffsetEntry[];
+  readonly errors: ReadonlyMap<RequestPartition, ErrorName>;
+}
+
+export function offsetCommitHandler(
+  services: GroupServices,
+): Handler<OffsetCommitRequest, OffsetCommitResponse> {
+  const { env, topics, config } = services;
+  const metadataBytesMax = config.integer("offset.metadata.max.bytes");
+  const refreshMs = config.integer("offsets.retention.minutes") * 60_000 / REFRESH_FRACTION;
+
+  function topicOf(topic: RequestTopic, version: number): TopicRow | undefined {
+    return version >= BY_ID_SINCE ? topics.findById(topic.topicId) : topics.find(topic.name);
+  }
+
+  function check(request: OffsetCommitRequest, version: number): Checked {
+    const offsets: OffsetEntry[] = [];
+    const errors = new Map<RequestPartition, ErrorName>();
+    for (const topic of request.topics) {
+      const row = topicOf(topic, version);
+      for (const partition of topic.partitions) {
+        const error = partitionError(row, partition, version);
+        errors.set(partition, error);
+        if (error === "NONE") offsets.push(entryOf(row!, partition));
+      }
+    }
+    return { offsets, errors };
+  }
+
+  function partitionError(
+    row: TopicRow | undefined,
+    partition: RequestPartition,
+    version: number,
+  ): ErrorName {
+    if (row === undefined) {
+      return version >= BY_ID_SINCE ? "UNKNOWN_TOPIC_ID" : "UNKNOWN_TOPIC_OR_PARTITION";
+    }
+    const { partitionIndex, committedMetadata } = partition;
+    if (partitionIndex < 0 || partitionIndex >= row.partitions) return "UNKNOWN_TOPIC_OR_PARTITION";
+    return (committedMetadata ?? "").length > metadataBytesMax
+      ? "OFFSET_METADATA_TOO_LARGE"
+      : "NONE";
+  }
+
+  function entryOf(row: TopicRow, partition: RequestPartition): OffsetEntry {
+    return {
+      topic: row.name,
+      partition: partition.partitionIndex,
+      offset: partition.committedOffset,
+      leaderEpoch: partition.committedLeaderEpoch,
+      metadata: partition.committedMetadata ?? "",
+      committedAtMs: env.clock.nowMs(),
+      topicId: row.topicId,
+    };
+  }
+
+  async function commit(
+    shard: Shard,
+    request: OffsetCommitRequest,
+    offsets: readonly OffsetEntry[],
+  ): Promise<ErrorName> {
+    const entry = shard.findOrCreate(request.groupId);
+    const member = entry.group.members.get(request.memberId);
+    if (member !== undefined) {
+      touch(member, shard.host);
+      shard.reschedule(entry);
+    }
+    const changed = offsets.filter((next) =>
+      !isRepeat(entry.offsets.get(next.topic, next.partition, next.topicId), next, refreshMs)
+    );
+    if (changed.length === 0) return "NONE";
+    try {
+      await shard.commit(entry, changed);
+      return "NONE";
+    } catch (error) {
+      return faultToCode(error, "coordinator");
+    }
+  }
+
+  return {
+    api: offsetCommitApi,
+    min: 2,
+    max: 10,
+    async handle(request, context) {
+      const found = await services.coordinator.shardOf(request.groupId);
+      if (!found.ok) return answer(request, () => found.error);
+      const refused = checkCaller(found.shard.find(request.groupId), request, context.version);
+      if (refused !== "NONE") return answer(request, () => refused);
+      const { offsets, errors } = check(request, context.version);
+      const stored = offsets.length === 0 ? "NONE" : await commit(found.shard, request, offsets);
+      return answer(request, (_topic, partition) => {
+        const error = errors.get(partition)!;
+        return error === "NONE" ? stored : error;
+      });
+    },
+  };
+}

@@ -1,0 +1,101 @@
+/**
+ * JoinGroup (key 11), versions 0-9.
+ * Behaviour: the answer is held back until the join phase ends; other requests of the connection wait
+ * behind it, as with Kafka.
+ * Version notes: 1 rebalance timeout (KIP-62) · 4 member id first (KIP-394) · 5 static members (KIP-345) ·
+ * 7 protocol type (KIP-559) · 9 skipAssignment (KIP-814).
+ */
+import { errorCode } from "../../protocol/error_code.ts";
+import {
+  joinGroupApi,
+  type JoinGroupRequest,
+  type JoinGroupResponse,
+} from "../../protocol/message/11_join_group.ts";
+import type { GroupServices } from "../group/services.ts";
+import type { JoinAnswer, JoinRequest } from "../group/group.ts";
+import { join } from "../group/join.ts";
+import { joinError } from "../group/rebalance.ts";
+import type { Shard } from "../group/shard.ts";
+import type { Handler, RequestContext } from "../handler.ts";
+
+const KNOWN_ID_SINCE = 4;
+const NULL_NAME_SINCE = 7;
+const SKIP_SINCE = 9;
+
+function joinRequest(request: JoinGroupRequest, context: RequestContext): JoinRequest {
+  const { sessionTimeoutMs, rebalanceTimeoutMs } = request;
+  return {
+    memberId: request.memberId,
+    instanceId: request.groupInstanceId,
+    clientId: context.clientId,
+    clientHost: context.session.clientHost,
+    sessionTimeoutMs,
+    rebalanceTimeoutMs: rebalanceTimeoutMs < 0 ? sessionTimeoutMs : rebalanceTimeoutMs,
+    protocolType: request.protocolType,
+    // Views of the frame would pin all of it while the member lives.
+    protocols: request.protocols.map(({ name, metadata }) => ({
+      name,
+      metadata: metadata.slice(),
+    })),
+    needsKnownId: context.version >= KNOWN_ID_SINCE,
+    canSkipAssignment: context.version >= SKIP_SINCE,
+  };
+}
+
+function response(answer: JoinAnswer, version: number): JoinGroupResponse {
+  return {
+    errorCode: errorCode(answer.error),
+    generationId: answer.generation,
+    protocolType: answer.protocolType,
+    protocolName: answer.protocolName ?? (version >= NULL_NAME_SINCE ? null : ""),
+    leader: answer.leader,
+    skipAssignment: answer.skipAssignment,
+    memberId: answer.memberId,
+    members: answer.members.map(({ memberId, instanceId, metadata }) => ({
+      memberId,
+      groupInstanceId: instanceId,
+      metadata,
+    })),
+  };
+}
+
+/** The function's answer as a promise; the group's timer follows the change. */
+function joined(shard: Shard, groupId: string, request: JoinRequest): Promise<JoinAnswer> {
+  if (request.memberId !== "" && shard.find(groupId) === undefined) {
+    return Promise.resolve(joinError("UNKNOWN_MEMBER_ID", request.memberId));
+  }
+  const entry = shard.findOrCreate(groupId);
+  return new Promise((resolve) => {
+    join(entry.group, shard.host, request, resolve);
+    shard.reschedule(entry);
+  });
+}
+
+export function joinGroupHandler(
+  services: GroupServices,
+): Handler<JoinGroupRequest, JoinGroupResponse> {
+  return {
+    api: joinGroupApi,
+    min: 0,
+    max: 9,
+    async handle(request, context) {
+      const { version } = context;
+      const refuse = (error: JoinAnswer["error"]) =>
+        response(joinError(error, request.memberId), version);
+      if (request.groupId === "") return refuse("INVALID_GROUP_ID");
+      const found = await services.coordinator.shardOf(request.groupId);
+      if (!found.ok) return refuse(found.error);
+      const { sessionTimeoutMsMin, sessionTimeoutMsMax } = found.shard.host.settings;
+      if (
+        request.sessionTimeoutMs < sessionTimeoutMsMin ||
+        request.sessionTimeoutMs > sessionTimeoutMsMax
+      ) {
+        return refuse("INVALID_SESSION_TIMEOUT");
+      }
+      return response(
+        await joined(found.shard, request.groupId, joinRequest(request, context)),
+        version,
+      );
+    },
+  };
+}

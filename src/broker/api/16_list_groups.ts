@@ -1,0 +1,49 @@
+/**
+ * ListGroups (key 16), versions 0-5.
+ * Behaviour: groups of all partitions of the offsets topic that this node leads.
+ * Version notes: 4 filter by state (KIP-518) · 5 filter by type (KIP-848): every group is classic.
+ */
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  listGroupsApi,
+  type ListGroupsRequest,
+  type ListGroupsResponse,
+} from "../../protocol/message/16_list_groups.ts";
+import type { GroupServices } from "../group/services.ts";
+import type { Handler } from "../handler.ts";
+
+const TYPE = "classic";
+
+export function listGroupsHandler(
+  services: GroupServices,
+): Handler<ListGroupsRequest, ListGroupsResponse> {
+  return {
+    api: listGroupsApi,
+    min: 0,
+    max: 5,
+    async handle({ statesFilter, typesFilter }) {
+      const states = new Set(statesFilter.map((state) => state.toLowerCase()));
+      const types = new Set(typesFilter.map((type) => type.toLowerCase()));
+      let error: ErrorName = "NONE";
+      const groups: NonNullable<ListGroupsResponse["groups"]>[number][] = [];
+      for (const found of await services.coordinator.allShards()) {
+        if (!found.ok) {
+          error = found.error;
+          continue;
+        }
+        for (const { group } of found.shard.groups.values()) {
+          if (states.size > 0 && !states.has(group.state.toLowerCase())) continue;
+          if (types.size > 0 && !types.has(TYPE)) continue;
+          const { groupId, protocolType, state } = group;
+          groups.push({
+            groupId,
+            protocolType: protocolType ?? "",
+            groupState: state,
+            groupType: TYPE,
+          });
+        }
+      }
+      return { errorCode: errorCode(error), groups: error === "NONE" ? groups : [] };
+    },
+  };
+}

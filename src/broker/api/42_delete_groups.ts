@@ -1,0 +1,45 @@
+/**
+ * DeleteGroups (key 42), versions 0-2.
+ * Behaviour: only a group without members goes; its offsets go with it, durably.
+ */
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  deleteGroupsApi,
+  type DeleteGroupsRequest,
+  type DeleteGroupsResponse,
+} from "../../protocol/message/42_delete_groups.ts";
+import { faultToCode } from "../fault_to_code.ts";
+import type { GroupServices } from "../group/services.ts";
+import type { Handler } from "../handler.ts";
+
+export function deleteGroupsHandler(
+  services: GroupServices,
+): Handler<DeleteGroupsRequest, DeleteGroupsResponse> {
+  async function remove(groupId: string): Promise<ErrorName> {
+    if (groupId === "") return "INVALID_GROUP_ID";
+    const found = await services.coordinator.shardOf(groupId);
+    if (!found.ok) return found.error;
+    const entry = found.shard.find(groupId);
+    if (entry === undefined || entry.group.state === "Dead") return "GROUP_ID_NOT_FOUND";
+    if (entry.group.state !== "Empty" || entry.group.pending.size > 0) return "NON_EMPTY_GROUP";
+    try {
+      await found.shard.delete(entry);
+      return "NONE";
+    } catch (error) {
+      return faultToCode(error, "coordinator");
+    }
+  }
+
+  return {
+    api: deleteGroupsApi,
+    min: 0,
+    max: 2,
+    async handle({ groupsNames }) {
+      const results = await Promise.all(groupsNames.map(async (groupId) => ({
+        groupId,
+        errorCode: errorCode(await remove(groupId)),
+      })));
+      return { throttleTimeMs: 0, results };
+    },
+  };
+}

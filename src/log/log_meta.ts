@@ -1,0 +1,143 @@
+/**
+ * The JSON values of a partition's meta stream, with AutoMQ's names.
+ * LOG lists streams and segments; `ro` (ours) is the offset up to which the newest segment is counted.
+ * PARTITION holds the log start, the cleaner's place, the recovery point and the clean flag; a clean flag
+ * counts only while its recovery point is the log's end, so nothing has to clear it.
+ */
+import { type Offset, type StreamId, streamId } from "../lib/brand.ts";
+import { toUtf8, utf8 } from "../lib/bytes.ts";
+import { FaultError, messageOf } from "../lib/errors.ts";
+import { OPEN_END, type Slice } from "./slice.ts";
+
+export interface SegmentMeta {
+  readonly baseOffset: Offset;
+  readonly createdMs: number;
+  readonly lastModifiedMs: number;
+  readonly bytes: number;
+  readonly log: Slice;
+  readonly time: Slice;
+  readonly txn: Slice;
+  /** -1 when there is none. */
+  readonly firstBatchTimestampMs: number;
+  /** Largest timestamp and the last offset of the first batch that has it; -1 when there is none. */
+  readonly largest: { readonly timestampMs: number; readonly offset: Offset };
+}
+
+export interface LogMeta {
+  readonly streams: ReadonlyMap<string, StreamId>;
+  readonly segments: readonly SegmentMeta[];
+  readonly countedTo: Offset;
+}
+
+export interface PartitionMeta {
+  readonly logStartOffset: Offset;
+  readonly cleanerOffset: Offset;
+  readonly recoveryPoint: Offset;
+  readonly cleanShutdown: boolean;
+}
+
+function toJson(value: unknown): Uint8Array {
+  return toUtf8(JSON.stringify(value));
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function objectOf(value: unknown, name: string): Fields {
+  if (typeof value !== "object" || value === null) throw new TypeError(`${name} is not an object`);
+  return value as Fields;
+}
+
+function integerOf(fields: Fields, name: string): number {
+  const value = fields[name];
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${name} is not an integer`);
+  return value as number;
+}
+
+function parse<T>(bytes: Uint8Array, what: string, read: (fields: Fields) => T): T {
+  try {
+    return read(objectOf(JSON.parse(utf8(bytes)), what));
+  } catch (cause) {
+    const message = `Cannot read ${what} of a partition: ${messageOf(cause)}`;
+    throw new FaultError("corrupt", message, { retriable: false, cause });
+  }
+}
+
+function sliceOf(fields: Fields, name: string): Slice {
+  const slice = fields[name];
+  if (slice === undefined) return { start: 0, end: OPEN_END };
+  const parts = objectOf(slice, name);
+  return { start: integerOf(parts, "s"), end: integerOf(parts, "e") };
+}
+
+function segmentOf(value: unknown): SegmentMeta {
+  const fields = objectOf(value, "segment");
+  const largest = fields["tle"] === undefined ? { t: -1, o: -1 } : objectOf(fields["tle"], "tle");
+  return {
+    baseOffset: integerOf(fields, "bo"),
+    createdMs: integerOf(fields, "ct"),
+    lastModifiedMs: integerOf(fields, "lmt"),
+    bytes: integerOf(fields, "lsz"),
+    log: sliceOf(fields, "ls"),
+    time: sliceOf(fields, "ts"),
+    txn: sliceOf(fields, "txs"),
+    firstBatchTimestampMs: integerOf(fields, "fbt"),
+    largest: { timestampMs: integerOf(largest, "t"), offset: integerOf(largest, "o") },
+  };
+}
+
+function segmentJson(segment: SegmentMeta): unknown {
+  const slice = ({ start, end }: Slice) => ({ s: start, e: end });
+  return {
+    bo: segment.baseOffset,
+    ct: segment.createdMs,
+    lmt: segment.lastModifiedMs,
+    s: "",
+    lsz: segment.bytes,
+    ls: slice(segment.log),
+    ts: slice(segment.time),
+    txs: slice(segment.txn),
+    fbt: segment.firstBatchTimestampMs,
+    tle: { t: segment.largest.timestampMs, o: segment.largest.offset },
+  };
+}
+
+export function encodeLogMeta(meta: LogMeta): Uint8Array {
+  return toJson({
+    streamMap: Object.fromEntries(meta.streams),
+    segmentMetas: meta.segments.map(segmentJson),
+    ro: meta.countedTo,
+  });
+}
+
+/** Throws FaultError `corrupt`. */
+export function decodeLogMeta(bytes: Uint8Array): LogMeta {
+  return parse(bytes, "LOG", (fields) => {
+    const map = objectOf(fields["streamMap"], "streamMap");
+    const list = fields["segmentMetas"];
+    if (!Array.isArray(list)) throw new TypeError("segmentMetas is not an array");
+    return {
+      streams: new Map(Object.keys(map).map((name) => [name, streamId(integerOf(map, name))])),
+      segments: list.map(segmentOf),
+      countedTo: integerOf(fields, "ro"),
+    };
+  });
+}
+
+export function encodePartitionMeta(meta: PartitionMeta): Uint8Array {
+  return toJson({
+    s: meta.logStartOffset,
+    c: meta.cleanerOffset,
+    r: meta.recoveryPoint,
+    cs: meta.cleanShutdown,
+  });
+}
+
+/** Throws FaultError `corrupt`. */
+export function decodePartitionMeta(bytes: Uint8Array): PartitionMeta {
+  return parse(bytes, "PARTITION", (fields) => ({
+    logStartOffset: integerOf(fields, "s"),
+    cleanerOffset: integerOf(fields, "c"),
+    recoveryPoint: integerOf(fields, "r"),
+    cleanShutdown: fields["cs"] === true,
+  }));
+}

@@ -1,0 +1,37 @@
+/** The stream ranges of one stream set object, 24 bytes each: what remains of an index for searching. */
+import type { Offset, StreamId } from "../../lib/brand.ts";
+import type { StreamRange } from "../ports.ts";
+
+const FIELDS = 3;
+
+export class RangeTable {
+  readonly #fields: Float64Array;
+
+  /** Sorted by (stream, start). */
+  constructor(ranges: readonly StreamRange[]) {
+    this.#fields = new Float64Array(ranges.length * FIELDS);
+    for (const [i, { streamId, start, end }] of ranges.entries()) {
+      this.#fields.set([streamId, start, end], i * FIELDS);
+    }
+  }
+
+  get bytes(): number {
+    return this.#fields.byteLength;
+  }
+
+  holds(stream: StreamId, offset: Offset): boolean {
+    const fields = this.#fields;
+    let low = 0;
+    let high = fields.length / FIELDS;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const at = middle * FIELDS;
+      const isBehind = fields[at]! > stream ||
+        (fields[at] === stream && fields[at + 1]! > offset);
+      if (isBehind) high = middle;
+      else low = middle + 1;
+    }
+    const at = (low - 1) * FIELDS;
+    return low > 0 && fields[at] === stream && offset < fields[at + 2]!;
+  }
+}

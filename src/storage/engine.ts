@@ -1,0 +1,232 @@
+/**
+ * The storage engine: joins WAL, log cache, uploader and block cache. A record is visible to readers
+ * once it is durable; it stays in the log cache at least until its object is committed, and only then is
+ * its WAL slot given up.
+ */
+import { assert } from "../lib/assert.ts";
+import type { Cancel } from "../env/clock.ts";
+import type { Offset, StreamId } from "../lib/brand.ts";
+import { FaultError, isFault, messageOf } from "../lib/errors.ts";
+import { LOG_CACHE_BLOCK_STREAMS_MAX } from "../lib/limits.ts";
+import { BlockCache } from "./block_cache/block_cache.ts";
+import { LogCache } from "./cache/log_cache.ts";
+import type { LogCacheBlock } from "./cache/log_cache_block.ts";
+import { Collector } from "./cache/record_run.ts";
+import { AppendQueue } from "./engine_appends.ts";
+import { DEFAULT_ENGINE_OPTIONS, type EngineOptions, type EngineParts } from "./engine_options.ts";
+import type { UploadCommit } from "./ports.ts";
+import type { Append, ReadOptions, Storage } from "./storage.ts";
+import { encodedBytes, type StreamRecord } from "./stream_record.ts";
+import { Uploader } from "./upload/uploader.ts";
+
+/** So that two more blocks fit while one is being uploaded. */
+const BLOCKS_PER_CACHE = 3;
+/** A block is uploaded when it spans this share of the slots: the next one still has room. */
+const BLOCKS_PER_SLOT_CAP = 2;
+
+export function createStorage(parts: EngineParts): Storage {
+  return new Engine(parts);
+}
+
+class Engine implements Storage {
+  readonly #parts: EngineParts;
+  readonly #options: EngineOptions;
+  readonly #cache: LogCache;
+  readonly #blockCache: BlockCache;
+  readonly #uploader: Uploader;
+  readonly #appends = new AppendQueue((records, slot) => this.#onDurable(records, slot));
+  #lastSlot: number;
+  #trimmedTo: number;
+  #cancelTimer: Cancel | null = null;
+  #fault: FaultError | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.#options = { ...DEFAULT_ENGINE_OPTIONS, ...parts.options };
+    const { store, clusterId, objects, streams, env, wal } = parts;
+    const { splitBytes, idBlock } = this.#options;
+    this.#cache = new LogCache(this.#options.logCacheBytesMax);
+    this.#blockCache = new BlockCache({
+      store,
+      clusterId,
+      objects,
+      blockBytesMax: this.#options.blockCacheBytesMax,
+      indexBytesMax: this.#options.indexCacheBytesMax,
+      rangeBytesMax: this.#options.rangeIndexBytesMax,
+    });
+    this.#uploader = new Uploader({
+      env,
+      store,
+      clusterId,
+      objects,
+      streams,
+      splitBytes,
+      idBlock,
+      walTrimAfter: (block) => this.#walTrimAfter(block),
+      onCommitted: (block, commit) => this.#onCommitted(block, commit),
+      onHealth: (problem) => parts.onHealth?.(problem),
+    });
+    const { trimmedTo, nextSlot } = wal.state();
+    this.#trimmedTo = trimmedTo;
+    this.#lastSlot = nextSlot - 1;
+    wal.onFenced((reason) => {
+      this.#fail(new FaultError("fenced", `WAL fenced: ${reason}`, { retriable: false }));
+    });
+  }
+
+  append(record: StreamRecord): Append {
+    if (this.#fault !== null) throw this.#fault;
+    if (this.#closing !== null) {
+      throw new FaultError("closed", "Storage is closed", { retriable: false });
+    }
+    this.#admit();
+    try {
+      const appended = this.#parts.wal.append(record);
+      this.#lastSlot = appended.slot;
+      return { record: appended.record, durable: this.#appends.add(appended) };
+    } catch (error) {
+      if (isFault(error, "overloaded")) this.#makeRoom();
+      throw error;
+    }
+  }
+
+  #admit(): void {
+    const { logCacheBytesMax, slotsMax } = this.#options;
+    const bytes = this.#cache.uncommittedBytes;
+    const slots = this.#lastSlot + 1 - this.#trimmedTo;
+    if (bytes < logCacheBytesMax && slots < slotsMax) return;
+    this.#makeRoom();
+    throw new FaultError("overloaded", `${bytes} bytes in ${slots} WAL slots wait for upload`, {
+      retriable: true,
+    });
+  }
+
+  /** Blocks under way make room by themselves; without any the open block must go. */
+  #makeRoom(): void {
+    if (this.#uploader.pending === 0) this.#archive();
+  }
+
+  #onDurable(records: readonly StreamRecord[], slot: number): void {
+    let bytes = 0;
+    for (const record of records) {
+      if (this.#cache.open?.continues(record) === false) this.#archive();
+      this.#cache.put(record, slot);
+      bytes += encodedBytes(record);
+    }
+    const { metrics, clock } = this.#parts.env;
+    metrics.count("skerry_append_bytes_total", {}, bytes);
+    if (this.#isOpenFull()) this.#archive();
+    else if (this.#cancelTimer === null) {
+      this.#cancelTimer = clock.after(this.#options.uploadIntervalMs, () => this.#archive());
+    }
+    this.#showSizes();
+  }
+
+  #isOpenFull(): boolean {
+    const open = this.#cache.open;
+    if (open === null) return false;
+    const { uploadBytes, logCacheBytesMax, slotsMax } = this.#options;
+    return open.bytes >= Math.min(uploadBytes, logCacheBytesMax / BLOCKS_PER_CACHE) ||
+      open.lastSlot + 1 - open.firstSlot >= slotsMax / BLOCKS_PER_SLOT_CAP ||
+      open.streams >= LOG_CACHE_BLOCK_STREAMS_MAX;
+  }
+
+  /** Hands the open block, if any, to the uploader. */
+  #archive(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    const block = this.#cache.archive();
+    if (block === null) return;
+    this.#uploader.submit(block).catch((error: unknown) => this.#fail(error));
+  }
+
+  /** Blocks commit in WAL order: all that is older is committed by then. */
+  #walTrimAfter(block: LogCacheBlock): number {
+    return this.#cache.firstSlotNeededAfter(block) ?? this.#appends.firstSlot ??
+      this.#parts.wal.state().nextSlot;
+  }
+
+  #onCommitted(block: LogCacheBlock, { streamSetObject, walTrim }: UploadCommit): void {
+    if (streamSetObject !== null) {
+      this.#blockCache.learn(streamSetObject.objectId, streamSetObject.ranges);
+    }
+    this.#cache.markCommitted(block);
+    this.#trimmedTo = walTrim;
+    this.#parts.wal.trim(walTrim);
+    this.#showSizes();
+  }
+
+  #showSizes(): void {
+    const { metrics } = this.#parts.env;
+    metrics.gauge("skerry_log_cache_bytes", this.#cache.bytes);
+    metrics.gauge("skerry_log_cache_uncommitted_bytes", this.#cache.uncommittedBytes);
+    metrics.gauge("skerry_wal_uncommitted_slots", this.#lastSlot + 1 - this.#trimmedTo);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#fault !== null || this.#closing !== null && isFault(error, "closed")) return;
+    this.#fault = isFault(error)
+      ? error
+      : new FaultError("closed", `Storage stopped: ${messageOf(error)}`, {
+        retriable: false,
+        cause: error,
+      });
+    this.#parts.env.log.log("error", "storage-stopped", { error: messageOf(error) });
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#uploader.stop(this.#fault);
+    this.#parts.onFatal?.(error);
+  }
+
+  async read(
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+    options: ReadOptions,
+  ): Promise<readonly StreamRecord[] | null> {
+    if (start >= end) return [];
+    const { bytesMax, cacheOnly = false } = options;
+    const hit = this.#cache.get(stream, start, end, bytesMax);
+    if (hit?.full === true) return this.#answer("log-cache", hit.records);
+    if (cacheOnly) return null;
+    const cold = await this.#blockCache.read(stream, start, hit?.from ?? end, options);
+    const joined = new Collector(start, end, bytesMax);
+    joined.addAll(cold);
+    joined.addAll(hit?.records ?? []);
+    assert(joined.records.length > 0, `Nothing read of stream ${stream} at ${start}`);
+    return this.#answer("objects", joined.records);
+  }
+
+  #answer(source: string, records: readonly StreamRecord[]): readonly StreamRecord[] {
+    const bytes = records.reduce((sum, record) => sum + record.payload.length, 0);
+    const { metrics } = this.#parts.env;
+    metrics.count("skerry_read_bytes_total", { source }, bytes);
+    if (source !== "log-cache") metrics.gauge("skerry_block_cache_bytes", this.#blockCache.bytes);
+    return records;
+  }
+
+  async forceUpload(stream: StreamId): Promise<void> {
+    if (this.#fault !== null) throw this.#fault;
+    if (this.#cache.open?.run(stream) !== undefined) this.#archive();
+    await this.#uploader.committedOf((block) => block.run(stream) !== undefined);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  }
+
+  /** A fenced engine has nothing to save: what it acknowledged is the recoverer's. */
+  async #shutDown(): Promise<void> {
+    await this.#appends.settled();
+    this.#archive();
+    try {
+      await this.#uploader.drain();
+    } catch (error) {
+      if (this.#fault === null) throw error;
+    } finally {
+      await this.#parts.wal.close();
+    }
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Appends on their way into the WAL. Records that became durable are handed on in WAL order, whatever the
+ * order in which promises are looked at: a log cache in another order would let a trim cover lost records.
+ */
+import { assert } from "../lib/assert.ts";
+import type { StreamRecord } from "./stream_record.ts";
+import type { Appended } from "./wal/wal.ts";
+
+interface Group {
+  readonly slot: number;
+  readonly records: StreamRecord[];
+  /** Resolves once the records were handed on. */
+  readonly delivered: Promise<void>;
+  readonly walDurable: Promise<void>;
+  isDurable: boolean;
+}
+
+export class AppendQueue {
+  readonly #groups: Group[] = [];
+  readonly #deliver: (records: readonly StreamRecord[], slot: number) => void;
+
+  constructor(deliver: (records: readonly StreamRecord[], slot: number) => void) {
+    this.#deliver = deliver;
+  }
+
+  /** Slot of the oldest record that is not handed on. */
+  get firstSlot(): number | null {
+    return this.#groups[0]?.slot ?? null;
+  }
+
+  /** Resolves when the record is durable and handed on. Records of one bulk share the promise. */
+  add({ record, slot, durable }: Appended): Promise<void> {
+    const last = this.#groups.at(-1);
+    assert(last === undefined || slot >= last.slot, `WAL went back to slot ${slot}`);
+    if (last?.walDurable === durable && last.slot === slot) {
+      last.records.push(record);
+      return last.delivered;
+    }
+    const group: Group = {
+      slot,
+      records: [record],
+      walDurable: durable,
+      isDurable: false,
+      delivered: durable.then(() => this.#onDurable(group), (error: unknown) => {
+        this.#drop(group);
+        throw error;
+      }),
+    };
+    // Whoever appended may not wait for the outcome.
+    group.delivered.catch(() => {});
+    this.#groups.push(group);
+    return group.delivered;
+  }
+
+  /** Resolves when everything added so far is handed on or has failed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#groups.map(({ delivered }) => delivered));
+  }
+
+  #onDurable(group: Group): void {
+    group.isDurable = true;
+    while (this.#groups[0]?.isDurable === true) {
+      const { records, slot } = this.#groups.shift()!;
+      this.#deliver(records, slot);
+    }
+  }
+
+  #drop(group: Group): void {
+    const at = this.#groups.indexOf(group);
+    if (at >= 0) this.#groups.splice(at, 1);
+  }
+}

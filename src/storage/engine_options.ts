@@ -1,0 +1,60 @@
+/** What the storage engine is made of, and the numbers that may differ per node. */
+import type { Env } from "../env/env.ts";
+import type { NodeId } from "../lib/brand.ts";
+import {
+  BLOCK_CACHE_BYTES_MAX,
+  INDEX_CACHE_BYTES_MAX,
+  LOG_CACHE_BYTES_MAX,
+  OBJECT_ID_BLOCK,
+  RANGE_INDEX_BYTES_MAX,
+  STREAM_OBJECT_SPLIT_BYTES,
+  UNCOMMITTED_SLOTS_MAX,
+  UPLOAD_BLOCK_BYTES,
+  UPLOAD_INTERVAL_MS,
+} from "../lib/limits.ts";
+import type { ObjectStore } from "../object/object_store.ts";
+import type { ObjectManager, StreamManager } from "./ports.ts";
+import type { Wal } from "./wal/wal.ts";
+
+export interface EngineOptions {
+  /** Uncommitted bytes past which appends are refused; also what readers of fresh data live on. */
+  readonly logCacheBytesMax: number;
+  /** A block of the log cache is uploaded at this size. */
+  readonly uploadBytes: number;
+  /** A dirty block is uploaded after this time. */
+  readonly uploadIntervalMs: number;
+  /** Uncommitted WAL slots past which appends are refused. */
+  readonly slotsMax: number;
+  readonly splitBytes: number;
+  readonly blockCacheBytesMax: number;
+  readonly indexCacheBytesMax: number;
+  readonly rangeIndexBytesMax: number;
+  readonly idBlock: number;
+}
+
+export const DEFAULT_ENGINE_OPTIONS: EngineOptions = {
+  logCacheBytesMax: LOG_CACHE_BYTES_MAX,
+  uploadBytes: UPLOAD_BLOCK_BYTES,
+  uploadIntervalMs: UPLOAD_INTERVAL_MS,
+  slotsMax: UNCOMMITTED_SLOTS_MAX,
+  splitBytes: STREAM_OBJECT_SPLIT_BYTES,
+  blockCacheBytesMax: BLOCK_CACHE_BYTES_MAX,
+  indexCacheBytesMax: INDEX_CACHE_BYTES_MAX,
+  rangeIndexBytesMax: RANGE_INDEX_BYTES_MAX,
+  idBlock: OBJECT_ID_BLOCK,
+};
+
+export interface EngineParts {
+  readonly env: Env;
+  readonly store: ObjectStore;
+  readonly wal: Wal;
+  readonly objects: ObjectManager;
+  readonly streams: Pick<StreamManager, "viewStream">;
+  readonly clusterId: string;
+  readonly nodeId: NodeId;
+  readonly options?: Partial<EngineOptions>;
+  /** Called with a problem while uploads fail, with null when they work again. */
+  readonly onHealth?: (problem: string | null) => void;
+  /** Called once when the engine can never work again: fenced, or metadata refused a commit. */
+  readonly onFatal?: (error: unknown) => void;
+}
