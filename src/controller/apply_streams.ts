@@ -33,8 +33,9 @@ export function nextOffset({ start, end }: StreamRow): Offset {
 
 /** An empty last range is replaced; a last range of the same node is continued under the new epoch. */
 function openRange(row: StreamRow, range: RangeRow): RangeRow[] {
-  const kept = row.ranges.map((old) => old.end === null ? { ...old, end: row.end } : old)
-    .filter(({ start, end }) => start < end && end > row.start);
+  const kept = row.ranges.filter(({ start, end }) =>
+    end !== null && start < end && end > row.start
+  );
   const last = kept.at(-1);
   if (last === undefined || last.nodeId !== range.nodeId || last.end !== range.start) {
     return [...kept, range];

@@ -140,3 +140,43 @@ export const META_COMPACT_BYTES_MIN = 64 * KIB;
 export const SEGMENT_OFFSETS_MAX = 2 ** 31 - 1;
 /** What a record batch may inflate to for a look at its records: ten times the largest payload is enough. */
 export const INFLATED_BATCH_BYTES_MAX = 256 * MIB;
+/** Object ids in one reservation. */
+export const OBJECT_IDS_RESERVED_MAX = 65_536;
+/** Producer ids in one allocation: a node takes a block and serves clients from it. */
+export const PRODUCER_IDS_MAX = 100_000;
+/** Characters of a key in the metadata's key-value table. */
+export const KV_KEY_CHARS_MAX = 1_024;
+/** Characters of a value there: several must fit one metadata entry, even escaped. */
+export const KV_VALUE_CHARS_MAX = 64 * KIB;
+/** T_ACK: age of the last proof that we saw the log's end past which a commit is checked; far below T_TRIM. */
+export const METADATA_EVIDENCE_AGE_MS_MAX = 60_000;
+/** T_TRIM: how long a snapshot stands before the entries below it may be deleted. */
+export const METADATA_TRIM_AGE_MS_MIN = 24 * 3_600_000;
+/** Entries since the last snapshot that call for a new one: a cold start then reads at most about these. */
+export const METADATA_SNAPSHOT_ENTRIES = 500;
+/** Bytes of entries since the last snapshot that call for a new one. */
+export const METADATA_SNAPSHOT_LOG_BYTES = 4 * MIB;
+/** Snapshots that are kept: a corrupt one leaves two to fall back on. */
+export const METADATA_SNAPSHOTS_KEPT = 3;
+/** Largest snapshot that is unpacked; past it a bug is more likely than a cluster of that size. */
+export const METADATA_SNAPSHOT_BYTES_MAX = 1_024 * MIB;
+/** Log entries that are read at the same time while catching up. */
+export const METADATA_READS_IN_FLIGHT = 16;
+/** How often a node that is alone looks for entries of others: it finds out that it was superseded. */
+export const METADATA_POLL_MS = 10_000;
+/** How long one log entry is tried before its commands fail; the position is not skipped. */
+export const METADATA_APPEND_TIMEOUT_MS = 30_000;
+/** Commands that share one entry. */
+export const METADATA_BATCH_COMMANDS_MAX = 1_000;
+/** Commands that wait; past it callers are refused. */
+export const METADATA_QUEUE_MAX = 10_000;
+/** T_RETAIN: how long a destroyed object stays in the store: longer than the longest fetch. */
+export const OBJECT_RETAIN_AGE_MS_MIN = 15 * 60_000;
+/** How often a node looks for objects to delete; without any it does no request. */
+export const COLLECT_INTERVAL_MS = 60_000;
+/** Objects that one look deletes at most. */
+export const COLLECT_OBJECTS_MAX = 5_000;
+/** A frame up to this gets its buffer at once; a larger one only as its bytes arrive. */
+export const FRAME_BYTES_TRUSTED_MAX = 4 * MIB;
+/** From this size on a byte field is sent as a piece of its own; below, a copy is cheaper. */
+export const UNCOPIED_BYTES_MIN = 4 * KIB;

@@ -33,7 +33,7 @@ export function supports(of: Api, version: number): boolean {
   return version >= of.min && version <= of.max;
 }
 
-/** A client sends ApiVersions before it knows the broker, so its answer never has a tagged header. */
+/** Clients send ApiVersions before they know the broker: its answer never has a tagged header. */
 const API_VERSIONS_KEY = 18;
 
 export function hasTaggedResponseHeader(of: Api, version: number): boolean {
@@ -46,7 +46,7 @@ export function readRequest<Q>(of: Api<Q>, header: RequestHeader, reader: ByteRe
   return decode(of.request, header.apiVersion, reader);
 }
 
-/** A whole response frame. Large byte fields are passed on uncopied: keep them unchanged until sent. */
+/** A whole response frame. Large byte fields go uncopied: they must not change until sent. */
 export function responseFrame<S>(
   of: Api<unknown, S>,
   version: number,

@@ -3,9 +3,7 @@
  * answer goes from the log cache to the socket without a copy.
  */
 import { ByteWriter } from "../lib/bytes.ts";
-
-/** Below this a copy is cheaper than one more piece in the socket's write list. */
-const UNCOPIED_BYTES_MIN = 4096;
+import { UNCOPIED_BYTES_MIN } from "../lib/limits.ts";
 
 export class ChunkWriter extends ByteWriter {
   /** Foreign bytes, each with the place in our own buffer in front of which it stands. */

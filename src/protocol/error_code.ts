@@ -143,7 +143,7 @@ export const ERROR_CODES = {
 
 export type ErrorName = keyof typeof ERROR_CODES;
 
-/** Those that Kafka's Java client tries again, at once or after looking up metadata or coordinator. */
+/** Those that Kafka's Java client tries again, some of them after a look-up. */
 const RETRIABLE: ReadonlySet<ErrorName> = new Set<ErrorName>([
   "CORRUPT_MESSAGE",
   "UNKNOWN_TOPIC_OR_PARTITION",

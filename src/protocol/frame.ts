@@ -1,14 +1,13 @@
 /** Cuts a byte stream into Kafka's frames: an int32 length, then that many bytes. */
 import { DecodeError, viewOf } from "../lib/bytes.ts";
+import { FRAME_BYTES_TRUSTED_MAX } from "../lib/limits.ts";
 
 export const FRAME_PREFIX_BYTES = 4;
-/** A frame up to this gets its buffer at once; a larger one only as its bytes arrive. */
-const TRUSTED_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Push in, frames out. A frame that lies in one chunk is a view of it, so a pushed chunk belongs to the
- * decoder; any other is gathered in one buffer. What is held grows with what was received, not with
- * what a length promises.
+ * Push in, frames out. A frame that lies in one chunk is a view of it, so a pushed chunk belongs to
+ * the decoder; any other is gathered in one buffer. Above a bound, what is held grows with what was
+ * received, not with what a length promises.
  */
 export class FrameDecoder {
   readonly #bytesMax: number;
@@ -28,7 +27,7 @@ export class FrameDecoder {
     return this.#prefixLength + this.#bodyLength;
   }
 
-  /** Throws DecodeError on a bad length; the stream is useless then, its earlier frames included. */
+  /** Throws DecodeError on a bad length; the stream is useless then, earlier frames included. */
   push(chunk: Uint8Array): Uint8Array[] {
     const frames: Uint8Array[] = [];
     let at = 0;
@@ -77,7 +76,7 @@ export class FrameDecoder {
   #gather(part: Uint8Array): void {
     const needed = this.#bodyLength + part.length;
     if (needed > this.#body.length) {
-      const capacity = Math.max(TRUSTED_BYTES_MAX, 2 * needed);
+      const capacity = Math.max(FRAME_BYTES_TRUSTED_MAX, 2 * needed);
       const grown = new Uint8Array(Math.min(this.#expected, capacity));
       grown.set(this.#body.subarray(0, this.#bodyLength));
       this.#body = grown;

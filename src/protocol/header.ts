@@ -1,6 +1,6 @@
 /**
- * Request and response headers. Version 0 of the request header belongs to a removed API; versions 1
- * and 2 differ only in the tagged section, response headers 0 and 1 likewise.
+ * Request and response headers. Request header 0 belongs to a removed API; 1 and 2 differ only in
+ * the tagged section, response headers 0 and 1 likewise.
  */
 import { type ByteReader, type ByteWriter, DecodeError } from "../lib/bytes.ts";
 import { string } from "./primitive.ts";
@@ -18,8 +18,8 @@ export interface RequestHeader {
 const clientId = string.compileNullable({ version: 0, flexible: false });
 
 /**
- * Reads what all header versions share. It is enough to refuse a request; whoever knows the API calls
- * `endRequestHeader` before the body.
+ * Reads what all header versions share. It is enough to refuse a request; whoever knows the API
+ * calls `endRequestHeader` before the body.
  */
 export function readRequestHeader(reader: ByteReader): RequestHeader {
   return {

@@ -1,7 +1,7 @@
 /**
  * Messages as data: a schema names each field with the versions that have it, as Kafka's own
- * descriptions do, and is compiled into closures once per version. The TypeScript types of a message
- * follow from its schema.
+ * descriptions do, and is compiled into closures once per version. The TypeScript types of a
+ * message follow from its schema.
  */
 import { assert } from "../lib/assert.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../lib/bytes.ts";
@@ -32,8 +32,9 @@ type HasDefault<O> = O extends { readonly default: unknown } | { readonly until:
 type IsOptional<Min extends number, O> = Min extends 0 ? HasDefault<O> : true;
 
 /**
- * A field that exists from version `min` on. Writers may leave it out if it has a default or is not in
- * every version; a value for a version without the field is dropped.
+ * A field that exists from version `min` on. Writers may leave it out if it has a default or is not
+ * in every version; a value for a version without the field is dropped. Inside a struct that is
+ * itself younger, 0 says "as old as the struct".
  */
 export function since<Out, In, const Min extends number, const O extends FieldOptions<Out>>(
   min: Min,

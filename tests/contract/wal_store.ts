@@ -45,7 +45,7 @@ export function createWalTestStore(inner: ObjectStore): WalTestStore {
       signal?.addEventListener("abort", () => reject(lost()), { once: true });
       store.held.push({
         key,
-        release: async () => resolve(await execute()),
+        release: async () => void resolve(await execute()),
         loseAnswer: async () => {
           await execute();
           reject(lost());

@@ -1,7 +1,7 @@
 /**
- * What consumers put into the opaque bytes of JoinGroup and SyncGroup: an int16 version, then the body.
- * 1 adds owned partitions (KIP-429), 2 the generation, 3 the rack (KIP-881). Later versions may
- * only append fields, so a newer one is read as the newest known and its rest is ignored.
+ * What consumers put into the opaque bytes of JoinGroup and SyncGroup: an int16 version, then the
+ * body. 1 adds owned partitions (KIP-429), 2 the generation, 3 the rack (KIP-881). Later versions
+ * may only append fields: read them with `decodeGrowing`.
  */
 import { bytes, int32, string } from "../primitive.ts";
 import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";

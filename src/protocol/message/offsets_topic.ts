@@ -1,7 +1,7 @@
 /**
- * Records of `__consumer_offsets` in Kafka's own format, so that Kafka's tools can read them. Key and
- * value each begin with an int16 version; the key's tells what the record is: 0 and 1 a committed
- * offset, 2 the state of a classic group. A null value is a tombstone.
+ * Records of `__consumer_offsets` in Kafka's own format, so that Kafka's tools can read them. Key
+ * and value each begin with an int16 version; the key's tells what the record is: 0 and 1 a
+ * committed offset, 2 the state of a classic group. A null value is a tombstone.
  */
 import { DecodeError, viewOf } from "../../lib/bytes.ts";
 import { bytes, int32, int64, string, uuid } from "../primitive.ts";
@@ -23,7 +23,7 @@ export const groupMetadataKey = message(
   { group: string },
 );
 
-/** 1 alone has an expiry time per commit (before KIP-211), 3 adds the leader epoch, 4 the topic id. */
+/** 1 alone has an expiry per commit (before KIP-211), 3 adds the leader epoch, 4 the topic id. */
 export const offsetCommitValue = message(
   "OffsetCommitValue",
   { min: 0, max: 4, flexibleFrom: 4 },
@@ -48,7 +48,7 @@ const memberMetadata = struct({
   assignment: bytes,
 });
 
-/** 1 adds the rebalance time-out, 2 the time of the last state change, 3 static members (KIP-345). */
+/** 1 adds the rebalance time-out, 2 the time of the last change, 3 static members (KIP-345). */
 export const groupMetadataValue = message(
   "GroupMetadataValue",
   { min: 0, max: 4, flexibleFrom: 4 },
