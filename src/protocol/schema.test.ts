@@ -33,6 +33,8 @@ const asRead: Infer<typeof sample> = {
   corner: { x: 0, y: -1 },
 };
 const asWritten: InferInput<typeof sample> = { name: "é" };
+// @ts-expect-error A field that stands in every version and has no default is required.
+const incomplete: InferInput<typeof sample> = { id: 1 };
 
 test("fields that a version lacks read as their default and are not written", () => {
   assert.deepEqual(decode(sample, 0, fromHex("0001 61 00000001 05")), {
@@ -69,6 +71,7 @@ test("null is refused where the version does not allow it", () => {
   assert.throws(() => decode(sample, 0, fromHex("ffff 00000000")), DecodeError);
   assert.equal(decode(sample, 1, fromHex("ffff 00000000")).name, null);
   assert.throws(() => encode(sample, 0, { name: null }), AssertionError);
+  assert.throws(() => encode(sample, 0, incomplete), TypeError);
   assert.throws(() => decode(sample, 1, fromHex("ffff ffffffff")), DecodeError);
 });
 

@@ -1,4 +1,4 @@
-/** Messages that lie inside something else, a record or a member's bytes: an int16 version first. */
+/** Messages that lie inside something else, a record or a member: an int16 version first. */
 import { ByteReader, ByteWriter, DecodeError } from "../lib/bytes.ts";
 import { decode, type Schema } from "./schema.ts";
 
