@@ -8,7 +8,7 @@ import type { FileHandle } from "node:fs/promises";
 import { link, mkdir, open, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../env/clock.ts";
-import { FaultError, messageOf } from "../lib/errors.ts";
+import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type {
   ByteRange,
@@ -56,7 +56,13 @@ export async function openDirStore(
 }
 
 const NO_LINKS = "its file system has no hard links";
-const NO_LINK_ERRORS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
+const NO_LINK_ERRORS: ReadonlySet<string> = new Set([
+  "EPERM",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "ENOSYS",
+  "EMLINK",
+]);
 const OPEN_ERRORS: Readonly<Record<string, string>> = {
   EEXIST: "it is not a directory",
   ENOTDIR: "it, or a part of its path, is not a directory",
@@ -86,7 +92,11 @@ class DirStore implements ObjectStore {
     this.#temp = temp;
   }
 
-  put(key: string, body: Uint8Array, { ifAbsent = false, signal }: PutOptions = {}): Promise<PutAnswer> {
+  put(
+    key: string,
+    body: Uint8Array,
+    { ifAbsent = false, signal }: PutOptions = {},
+  ): Promise<PutAnswer> {
     return this.#guard(`put ${key}`, async (path) => {
       throwIfAborted(key, signal);
       const temp = await this.#temp.write([body]);
@@ -165,9 +175,11 @@ class DirStore implements ObjectStore {
   async delete(keys: readonly string[]): Promise<DeleteAnswer> {
     const gone: string[] = [];
     const failed: string[] = [];
-    await Promise.all(keys.map((key) =>
-      this.#deletes.run(async () => void (await this.#remove(key) ? gone : failed).push(key))
-    ));
+    await Promise.all(
+      keys.map((key) =>
+        this.#deletes.run(async () => void (await this.#remove(key) ? gone : failed).push(key))
+      ),
+    );
     await this.#pruneAll(new Set(gone.map((key) => dirname(join(this.#root, key)))));
     return { gone, failed };
   }
@@ -177,8 +189,9 @@ class DirStore implements ObjectStore {
       await unlink(pathOf(this.#root, key));
       return true;
     } catch (error) {
-      // A directory of that name is no object.
-      return isAbsent(error) || errnoOf(error) === "EISDIR";
+      if (isFault(error)) return false;
+      // Absent, or a directory of that name, which is no object; each host has its own error for that.
+      return await infoOf(this.#root, key).then((found) => found === null, () => false);
     }
   }
 

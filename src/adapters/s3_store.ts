@@ -50,7 +50,11 @@ class S3Store implements ObjectStore {
     this.#requests = requests;
   }
 
-  put(key: string, body: Uint8Array, { ifAbsent = false, signal }: PutOptions = {}): Promise<PutAnswer> {
+  put(
+    key: string,
+    body: Uint8Array,
+    { ifAbsent = false, signal }: PutOptions = {},
+  ): Promise<PutAnswer> {
     return this.#requests.run(`put ${key}`, body.length, signal, async (attempt) => {
       const command = new PutObjectCommand({
         Bucket: this.#requests.bucket,
@@ -58,8 +62,10 @@ class S3Store implements ObjectStore {
         Body: body,
         ...(ifAbsent ? { IfNoneMatch: "*" } : {}),
       });
-      const answer = await this.#requests.answer(attempt, () =>
-        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      const answer = await this.#requests.answer(
+        attempt,
+        () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
+      );
       const { ok: created, storeNowMs } = answer;
       // Some stores say 304 where S3 says 412.
       if (!answer.ok && (!ifAbsent || ![304, 412].includes(answer.status))) {
@@ -76,10 +82,17 @@ class S3Store implements ObjectStore {
     if (first.done === true) return;
     if (second.done === true) return void await this.put(key, first.value);
     const head = [first.value, second.value];
-    await uploadParts(this.#requests, key, (async function* () {
-      yield* head.splice(0);
-      yield* source;
-    })());
+    await uploadParts(
+      this.#requests,
+      key,
+      joined(head, source),
+      (size) => this.#hasSize(key, size),
+    );
+  }
+
+  /** Multipart keys are unique: an object of the right size is the one that was just put together. */
+  async #hasSize(key: string, size: number): Promise<boolean> {
+    return (await this.head(key))?.size === size;
   }
 
   async get(key: string, { range, signal }: GetOptions = {}): Promise<GotObject | null> {
@@ -91,8 +104,10 @@ class S3Store implements ObjectStore {
         Key: key,
         ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
       });
-      const answer = await this.#requests.answer(attempt, () =>
-        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      const answer = await this.#requests.answer(
+        attempt,
+        () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
+      );
       if (!answer.ok) return answer.status;
       attempt.expect(answer.value.ContentLength ?? 0);
       return gotObject(key, answer.value, await bodyOf(answer.value), answer.storeNowMs, range);
@@ -100,7 +115,9 @@ class S3Store implements ObjectStore {
     if (typeof got !== "number") return got;
     if (got === 404) return null;
     if (got === 416) return await this.#getNothing(key, signal);
-    throw new FaultError("store-unavailable", `Cannot get ${key}: unexpected status ${got}`, { retriable: true });
+    throw new FaultError("store-unavailable", `Cannot get ${key}: unexpected status ${got}`, {
+      retriable: true,
+    });
   }
 
   async #getNothing(key: string, signal: AbortSignal | undefined): Promise<GotObject | null> {
@@ -120,8 +137,10 @@ class S3Store implements ObjectStore {
   ): Promise<ObjectInfo & { readonly storeNowMs: number } | null> {
     return this.#requests.run(`head ${key}`, 0, signal, async (attempt) => {
       const command = new HeadObjectCommand({ Bucket: this.#requests.bucket, Key: key });
-      const answer = await this.#requests.answer(attempt, () =>
-        this.#requests.client.send(command, { abortSignal: attempt.signal }));
+      const answer = await this.#requests.answer(
+        attempt,
+        () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
+      );
       if (!answer.ok) {
         if (answer.status === 404) return null;
         throw new Error(`unexpected status ${answer.status}`);
@@ -147,16 +166,21 @@ class S3Store implements ObjectStore {
   }
 
   #listPage(prefix: string, startAfter: string | undefined, token: string | undefined) {
-    return this.#requests.run(`list ${prefix}`, 0, undefined, ({ signal }) =>
-      this.#requests.client.send(
-        new ListObjectsV2Command({
-          Bucket: this.#requests.bucket,
-          Prefix: prefix,
-          ...(startAfter === undefined ? {} : { StartAfter: startAfter }),
-          ...(token === undefined ? {} : { ContinuationToken: token }),
-        }),
-        { abortSignal: signal },
-      ));
+    return this.#requests.run(
+      `list ${prefix}`,
+      0,
+      undefined,
+      ({ signal }) =>
+        this.#requests.client.send(
+          new ListObjectsV2Command({
+            Bucket: this.#requests.bucket,
+            Prefix: prefix,
+            ...(startAfter === undefined ? {} : { StartAfter: startAfter }),
+            ...(token === undefined ? {} : { ContinuationToken: token }),
+          }),
+          { abortSignal: signal },
+        ),
+    );
   }
 
   async delete(keys: readonly string[]): Promise<DeleteAnswer> {
@@ -177,8 +201,12 @@ class S3Store implements ObjectStore {
         Bucket: this.#requests.bucket,
         Delete: { Objects: keys.map((Key) => ({ Key })) },
       });
-      const { Deleted = [], Errors = [] } = await this.#requests.run("delete a batch", 0, undefined, ({ signal }) =>
-        this.#requests.client.send(command, { abortSignal: signal }));
+      const { Deleted = [], Errors = [] } = await this.#requests.run(
+        "delete a batch",
+        0,
+        undefined,
+        ({ signal }) => this.#requests.client.send(command, { abortSignal: signal }),
+      );
       const absent = Errors.filter(({ Code }) => Code === "NoSuchKey");
       return [...Deleted, ...absent].map(({ Key = "" }) => Key);
     } catch (error) {
@@ -202,15 +230,24 @@ class S3Store implements ObjectStore {
   #deleteOne(key: string): Promise<void> {
     return this.#requests.run(`delete ${key}`, 0, undefined, async (attempt) => {
       const command = new DeleteObjectCommand({ Bucket: this.#requests.bucket, Key: key });
-      const answer = await this.#requests.answer(attempt, () =>
-        this.#requests.client.send(command, { abortSignal: attempt.signal }));
-      if (!answer.ok && answer.status !== 404) throw new Error(`unexpected status ${answer.status}`);
+      const answer = await this.#requests.answer(
+        attempt,
+        () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
+      );
+      if (!answer.ok && answer.status !== 404) {
+        throw new Error(`unexpected status ${answer.status}`);
+      }
     });
   }
 
   async close(): Promise<void> {
     this.#requests.client.destroy();
   }
+}
+
+async function* joined(head: readonly Uint8Array[], rest: AsyncIterable<Uint8Array>) {
+  yield* head;
+  yield* rest;
 }
 
 function timeOf(date: Date | undefined): number {

@@ -52,7 +52,9 @@ class DatingHandler extends FetchHttpHandler {
     this.#dates = dates;
   }
 
-  override async handle(...args: Parameters<FetchHttpHandler["handle"]>): ReturnType<FetchHttpHandler["handle"]> {
+  override async handle(
+    ...args: Parameters<FetchHttpHandler["handle"]>
+  ): ReturnType<FetchHttpHandler["handle"]> {
     const answer = await super.handle(...args);
     const dateMs = Date.parse(answer.response.headers["date"] ?? "");
     const signal = args[1]?.abortSignal;

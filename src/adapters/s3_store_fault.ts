@@ -32,7 +32,11 @@ const HINTS: Readonly<Record<string, string>> = {
   NotImplemented: "the store does not implement this request",
 };
 
-const DENIED: ReadonlySet<string> = new Set(["NoSuchBucket", "PermanentRedirect", "AuthorizationHeaderMalformed"]);
+const DENIED: ReadonlySet<string> = new Set([
+  "NoSuchBucket",
+  "PermanentRedirect",
+  "AuthorizationHeaderMalformed",
+]);
 
 function codeOf({ name, status }: S3ErrorInfo): FaultCode {
   if (DENIED.has(name) || status === 401 || status === 403) return "store-denied";

@@ -20,23 +20,31 @@ interface Upload {
   readonly UploadId: string;
 }
 
-/** The uploaded object's size. */
+/**
+ * A completion may lose its answer, and a second one is then told `NoSuchUpload`: `isThere` looks
+ * whether an object of that size exists.
+ */
 export async function uploadParts(
   requests: S3Requests,
   key: string,
   parts: AsyncIterable<Uint8Array>,
-): Promise<number> {
+  isThere: (size: number) => Promise<boolean>,
+): Promise<void> {
   const upload = await begin(requests, key);
   try {
     const done: { PartNumber: number; ETag: string }[] = [];
     let size = 0;
     for await (const part of parts) {
       const number = done.length + 1;
-      done.push({ PartNumber: number, ETag: await repeat(requests, () => send(requests, upload, number, part)) });
+      done.push({
+        PartNumber: number,
+        ETag: await repeat(requests, () => send(requests, upload, number, part)),
+      });
       size += part.length;
     }
-    await complete(requests, upload, done);
-    return size;
+    await repeat(requests, () => complete(requests, upload, done)).catch(async (error: unknown) => {
+      if (!isFault(error, "store-unavailable") || !(await isThere(size))) throw error;
+    });
   } catch (error) {
     await abort(requests, upload);
     throw error;
@@ -52,13 +60,23 @@ async function begin(requests: S3Requests, key: string): Promise<Upload> {
   });
 }
 
-function send(requests: S3Requests, upload: Upload, number: number, body: Uint8Array): Promise<string> {
+function send(
+  requests: S3Requests,
+  upload: Upload,
+  number: number,
+  body: Uint8Array,
+): Promise<string> {
   const command = new UploadPartCommand({ ...upload, PartNumber: number, Body: body });
-  return requests.run(`put part ${number} of ${upload.Key}`, body.length, undefined, async ({ signal }) => {
-    const { ETag } = await requests.client.send(command, { abortSignal: signal });
-    if (ETag === undefined) throw new Error("the answer has no ETag");
-    return ETag;
-  });
+  return requests.run(
+    `put part ${number} of ${upload.Key}`,
+    body.length,
+    undefined,
+    async ({ signal }) => {
+      const { ETag } = await requests.client.send(command, { abortSignal: signal });
+      if (ETag === undefined) throw new Error("the answer has no ETag");
+      return ETag;
+    },
+  );
 }
 
 async function complete(
@@ -66,16 +84,27 @@ async function complete(
   upload: Upload,
   parts: { PartNumber: number; ETag: string }[],
 ): Promise<void> {
-  const command = new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: parts } });
-  await requests.run(`complete the upload of ${upload.Key}`, 0, undefined, ({ signal }) =>
-    requests.client.send(command, { abortSignal: signal }));
+  const command = new CompleteMultipartUploadCommand({
+    ...upload,
+    MultipartUpload: { Parts: parts },
+  });
+  await requests.run(
+    `complete the upload of ${upload.Key}`,
+    0,
+    undefined,
+    ({ signal }) => requests.client.send(command, { abortSignal: signal }),
+  );
 }
 
 /** Best effort: the bucket's lifecycle rule for unfinished uploads catches what is missed. */
 async function abort(requests: S3Requests, upload: Upload): Promise<void> {
   const command = new AbortMultipartUploadCommand({ ...upload });
-  await requests.run(`abort the upload of ${upload.Key}`, 0, undefined, ({ signal }) =>
-    requests.client.send(command, { abortSignal: signal })).catch(() => undefined);
+  await requests.run(
+    `abort the upload of ${upload.Key}`,
+    0,
+    undefined,
+    ({ signal }) => requests.client.send(command, { abortSignal: signal }),
+  ).catch(() => undefined);
 }
 
 async function repeat<T>({ clock }: S3Requests, work: () => Promise<T>): Promise<T> {

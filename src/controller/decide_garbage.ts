@@ -1,14 +1,14 @@
 /** The end of an object's life: ids of dead incarnations are swept, deleted objects are purged. */
 import type { ObjectId } from "../lib/brand.ts";
 import type { Refused, Requester } from "./command.ts";
-import { type IdBlock, idBlockKey, walKey } from "./image.ts";
+import { type IdBlock, idBlockKey, type Image, walKey } from "./image.ts";
 import type { CommandOf } from "./metadata_store.ts";
 import { spanContains, spansOfIds } from "./ranges.ts";
 import type { StateImage } from "./state.ts";
 import { approve, checkRequester, refuse, type Verdict } from "./verdict.ts";
 
 /** Ids of a block that may have an object in the store although no row names it. */
-export function unnamedIds(image: StateImage | Pick<StateImage, "objects">, block: IdBlock) {
+export function unnamedIds(image: Image, block: IdBlock): ObjectId[] {
   const ids: ObjectId[] = [];
   for (let id: number = block.from; id < block.to; id++) {
     if (!image.objects.has(id as ObjectId) && !spanContains(block.purged, id)) {

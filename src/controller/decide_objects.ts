@@ -161,8 +161,10 @@ export function checkUpload(
 
 /** Whether the commit is in the log already: its answer was lost and its caller asks again. */
 function isRepeated(image: StateImage, objects: NewObjects): boolean {
-  const same = (row: ObjectRow | undefined, { bytesCrc, size }: { bytesCrc: number; size: number }) =>
-    row !== undefined && row.bytesCrc === bytesCrc && row.size === size;
+  const same = (
+    row: ObjectRow | undefined,
+    { bytesCrc, size }: { bytesCrc: number; size: number },
+  ) => row !== undefined && row.bytesCrc === bytesCrc && row.size === size;
   const all = objects.streamSetObject === null
     ? objects.streamObjects
     : [objects.streamSetObject, ...objects.streamObjects];

@@ -26,7 +26,7 @@ function checkTag(image: StateImage, by: Requester, tag: string | null): Refused
 
 export function decideCreateStream(
   image: StateImage,
-  { by, epoch, tag = undefined }: CommandOf<"create-stream">,
+  { by, epoch, tag }: CommandOf<"create-stream">,
 ): Verdict<"create-stream"> {
   const refused = checkRequester(image, by) ?? checkTag(image, by, tag ?? null);
   if (refused !== null) return refused;

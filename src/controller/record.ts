@@ -3,13 +3,7 @@
  * them as JSON. A record names facts that `apply` cannot derive; the checks were made by `decide`.
  * A type never changes its meaning; a new meaning is a new type and a higher feature level.
  */
-import {
-  nodeEpoch,
-  nodeId,
-  objectId,
-  streamEpoch,
-  streamId,
-} from "../lib/brand.ts";
+import { nodeEpoch, nodeId, objectId, streamEpoch, streamId } from "../lib/brand.ts";
 import { toUtf8, utf8 } from "../lib/bytes.ts";
 import { corrupt } from "../lib/corrupt.ts";
 import { assert } from "../lib/assert.ts";
@@ -157,4 +151,3 @@ export function parseJson(bytes: Uint8Array): unknown {
     throw corrupt("Cannot parse metadata: not JSON", cause);
   }
 }
-

@@ -1,7 +1,7 @@
 /** What a decision is made of: an approval with records and a result, or a refusal that says why. */
 import { assert } from "../lib/assert.ts";
 import type { NodeId, Offset, StreamEpoch, StreamId } from "../lib/brand.ts";
-import type { Command, Refused, RefusalReason, Requester, ResultOf } from "./command.ts";
+import type { Command, RefusalReason, Refused, Requester, ResultOf } from "./command.ts";
 import type { NodeRow, StreamRow } from "./image.ts";
 import type { MetadataRecord } from "./record.ts";
 import type { StateImage } from "./state.ts";

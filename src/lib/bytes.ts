@@ -169,8 +169,15 @@ export class ByteReader {
 
   /** Zig-zag varint of at most 64 bits, as a safe number. */
   varlong(): number {
-    let low = 0n;
-    for (let shift = 0n; shift < 70n; shift += 7n) {
+    // Four bytes carry 28 bits: what nearly every delta needs, without BigInt.
+    let small = 0;
+    for (let shift = 0; shift < 28; shift += 7) {
+      const byte = this.u8();
+      small |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return (small >>> 1) ^ -(small & 1);
+    }
+    let low = BigInt(small);
+    for (let shift = 28n; shift < 70n; shift += 7n) {
       const byte = this.u8();
       low |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) {
@@ -265,6 +272,7 @@ export class ByteWriter {
     this.uvarint((value << 1) ^ (value >> 31));
   }
   varlong(value: number): void {
+    if ((value | 0) === value) return this.varint(value);
     const wide = BigInt(value);
     let rest = BigInt.asUintN(64, (wide << 1n) ^ (wide >> 63n));
     while (rest >= 0x80n) {

@@ -174,9 +174,13 @@ export const METADATA_QUEUE_MAX = 10_000;
 export const OBJECT_RETAIN_AGE_MS_MIN = 15 * 60_000;
 /** How often a node looks for objects to delete; without any it does no request. */
 export const COLLECT_INTERVAL_MS = 60_000;
+/** How often a node looks whether old WALs may be forgotten: a listing for each. */
+export const WAL_FORGET_INTERVAL_MS = 24 * 3_600_000;
 /** Objects that one look deletes at most. */
 export const COLLECT_OBJECTS_MAX = 5_000;
 /** A frame up to this gets its buffer at once; a larger one only as its bytes arrive. */
 export const FRAME_BYTES_TRUSTED_MAX = 4 * MIB;
 /** From this size on a byte field is sent as a piece of its own; below, a copy is cheaper. */
 export const UNCOPIED_BYTES_MIN = 4 * KIB;
+/** Partitions of one topic: their leaders fit one metadata entry with ease. */
+export const TOPIC_PARTITIONS_MAX = 10_000;

@@ -24,7 +24,8 @@ export interface Restored {
   /** Sound snapshots that the log still covers, oldest first. */
   readonly snapshots: readonly ProducerSnapshot[];
   readonly replayedBytes: number;
-  readonly replayedFrom: Offset;
+  /** The log's end when a checkpoint says all of it; else -1. */
+  readonly checkpointedTo: Offset;
 }
 
 export interface RestoreInput {
@@ -147,5 +148,6 @@ export async function restore(input: RestoreInput): Promise<Restored> {
     replayedBytes += record.payload.length;
   }
   epochs.truncateFromStart(start);
-  return { state, snapshots, replayedBytes, replayedFrom };
+  const isWhole = replayedFrom === end && (stored !== undefined || end === 0);
+  return { state, snapshots, replayedBytes, checkpointedTo: isWhole ? end : -1 };
 }

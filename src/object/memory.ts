@@ -52,7 +52,9 @@ export function createMemoryStore(clock: Clock): ObjectStore {
       throwIfAborted(signal);
       const stored = objects.get(key);
       if (stored === undefined) return null;
-      const bytes = range === undefined ? stored.bytes.slice() : stored.bytes.slice(range.start, range.end);
+      const bytes = range === undefined
+        ? stored.bytes.slice()
+        : stored.bytes.slice(range.start, range.end);
       return { ...info(key, stored), bytes, storeNowMs: clock.nowMs() };
     },
 

@@ -64,16 +64,20 @@ test("metadata keys have twenty digits, both ways", () => {
 test("parsers refuse keys of another kind, cluster or spelling", () => {
   const wal = walKey("C", { nodeId: nodeId(7), nodeEpoch: nodeEpoch(9), slot: 0 });
   for (const parse of [parseDataKey, parseWalKey, parseLogKey, parseSnapshotKey]) {
-    for (const key of ["", "a", "a/b/c", "meta/cluster", "00000000/_kafka_D/0", "00000000/_kafka_C/x"]) {
+    for (
+      const key of ["", "a", "a/b/c", "meta/cluster", "00000000/_kafka_D/0", "00000000/_kafka_C/x"]
+    ) {
       assert.equal(parse("C", key), null, key);
     }
   }
-  for (const key of [
-    "10000000/_kafka_C/01",
-    "10000000/_kafka_C/1/2",
-    "20000000/_kafka_C/1",
-    "10000000/_kafka_C/-1",
-  ]) assert.equal(parseDataKey("C", key), null, key);
+  for (
+    const key of [
+      "10000000/_kafka_C/01",
+      "10000000/_kafka_C/1/2",
+      "20000000/_kafka_C/1",
+      "10000000/_kafka_C/-1",
+    ]
+  ) assert.equal(parseDataKey("C", key), null, key);
   assert.equal(parseWalKey("C", wal.replace("/0-67108864", "/1-67108865")), null);
   for (const key of [`${wal}0`, wal.replace("/0-", "/1-"), wal.replace("/7/", "/8/"), `${wal}/x`]) {
     assert.equal(parseWalKey("C", key), null, key);

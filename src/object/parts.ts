@@ -7,7 +7,10 @@ export async function* equalParts(parts: AsyncIterable<Uint8Array>): AsyncGenera
   let last = 0;
   for await (const part of parts) {
     if (size === 0) size = part.length;
-    assert(part.length > 0 && part.length <= size, `Part of ${part.length} bytes among parts of ${size}`);
+    assert(
+      part.length > 0 && part.length <= size,
+      `Part of ${part.length} bytes among parts of ${size}`,
+    );
     assert(last === 0 || last === size, `A part follows a short one: ${last} of ${size} bytes`);
     last = part.length;
     yield part;

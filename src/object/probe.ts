@@ -81,8 +81,10 @@ async function probeCreate(
 }
 
 async function probeRace(store: ObjectStore, key: string, options: ProbeOptions): Promise<void> {
-  const racers = Array.from({ length: RACERS }, (_, i) =>
-    createExactly(store, key, body(i), { ...options, deadlineMs: RACE_DEADLINE_MS }));
+  const racers = Array.from(
+    { length: RACERS },
+    (_, i) => createExactly(store, key, body(i), { ...options, deadlineMs: RACE_DEADLINE_MS }),
+  );
   const outcomes = await Promise.all(racers);
   const winner = outcomes.findIndex(({ created }) => created);
   check(

@@ -37,7 +37,9 @@ export function retryingStore(
     let startAfter = options.startAfter;
     for (let attempt = 1;; attempt++) {
       try {
-        for await (const info of store.list(prefix, startAfter === undefined ? {} : { startAfter })) {
+        for await (
+          const info of store.list(prefix, startAfter === undefined ? {} : { startAfter })
+        ) {
           startAfter = info.key;
           attempt = 1;
           yield info;

@@ -1,4 +1,5 @@
 /** Creates, opens and deletes streams; knows which ones this node holds and closes them all at the end. */
+import type { Env } from "../env/env.ts";
 import { assert } from "../lib/assert.ts";
 import type { StreamEpoch, StreamId } from "../lib/brand.ts";
 import { FaultError } from "../lib/errors.ts";
@@ -9,6 +10,7 @@ import type { Stream, StreamClient } from "./stream.ts";
 import { type OpenedStream, StreamImpl } from "./stream_impl.ts";
 
 export interface StreamClientOptions {
+  readonly env: Pick<Env, "metrics">;
   readonly storage: Storage;
   readonly streams: StreamManager;
 }
@@ -66,10 +68,18 @@ class Client implements StreamClient {
 
   #hold(opened: OpenedStream): Stream {
     const { storage, streams } = this.#options;
-    const onClosed = () => void this.#open.delete(opened.streamId);
+    const onClosed = () => {
+      this.#open.delete(opened.streamId);
+      this.#showCount();
+    };
     const stream = new StreamImpl(opened, { storage, streams, onClosed });
     this.#open.set(opened.streamId, stream);
+    this.#showCount();
     return stream;
+  }
+
+  #showCount(): void {
+    this.#options.env.metrics.gauge("skerry_open_streams", this.#open.size);
   }
 
   async delete(stream: StreamId): Promise<void> {

@@ -58,12 +58,16 @@ export function objectStoreContract(
       assert.deepEqual(got?.bytes, bytes(0, 1, 2, 3, 4, 5));
       assert.equal(got.key, "a/b");
       assert.equal(got.size, 6);
-      assert.deepEqual((await store.get("a/b", { range: { start: 2, end: 4 } }))?.bytes, bytes(2, 3));
+      assert.deepEqual(
+        (await store.get("a/b", { range: { start: 2, end: 4 } }))?.bytes,
+        bytes(2, 3),
+      );
     });
 
     check("a range is clipped to the object; past its end it is empty", async (store) => {
       await store.put("k", bytes(0, 1, 2));
-      const range = async (start: number, end: number) => (await store.get("k", { range: { start, end } }))?.bytes;
+      const range = async (start: number, end: number) =>
+        (await store.get("k", { range: { start, end } }))?.bytes;
       assert.deepEqual(await range(1, 100), bytes(1, 2));
       assert.deepEqual(await range(3, 10), bytes());
       assert.deepEqual(await range(50, 60), bytes());
@@ -135,7 +139,10 @@ export function objectStoreContract(
       const big = new Uint8Array(MIB).map((_, i) => (i * 31) & 0xff);
       await store.put("big", big);
       assert.deepEqual((await store.get("big"))?.bytes, big);
-      assert.deepEqual((await store.get("big", { range: { start: 70_000, end: 70_003 } }))?.bytes, big.slice(70_000, 70_003));
+      assert.deepEqual(
+        (await store.get("big", { range: { start: 70_000, end: 70_003 } }))?.bytes,
+        big.slice(70_000, 70_003),
+      );
     });
 
     check("times are the store's, in milliseconds", async (store) => {
@@ -143,7 +150,10 @@ export function objectStoreContract(
       const head = await store.head("k");
       const got = await store.get("k");
       assert.ok(head !== null && got !== null);
-      assert.ok(Math.abs(head.lastModifiedMs - storeNowMs) < 5_000, `${head.lastModifiedMs} ${storeNowMs}`);
+      assert.ok(
+        Math.abs(head.lastModifiedMs - storeNowMs) < 5_000,
+        `${head.lastModifiedMs} ${storeNowMs}`,
+      );
       assert.ok(Math.abs(got.storeNowMs - storeNowMs) < 60_000);
       assert.equal(got.lastModifiedMs, head.lastModifiedMs);
     });
@@ -157,8 +167,15 @@ export function objectStoreContract(
       assert.deepEqual(await keysOf(store, "a/b/"), ["a/b/c", "a/b/d/e"]);
       assert.deepEqual(await keysOf(store, "none/"), []);
       for (const after of [...keys, "a/", "a/b", "a/b/", "A", "zz"]) {
-        assert.deepEqual(await keysOf(store, "", after), keys.filter((k) => k > after).sort(), after);
-        assert.deepEqual(await keysOf(store, "a/", after), keys.filter((k) => k.startsWith("a/") && k > after).sort());
+        assert.deepEqual(
+          await keysOf(store, "", after),
+          keys.filter((k) => k > after).sort(),
+          after,
+        );
+        assert.deepEqual(
+          await keysOf(store, "a/", after),
+          keys.filter((k) => k.startsWith("a/") && k > after).sort(),
+        );
       }
     });
 
@@ -211,10 +228,21 @@ export function objectStoreContract(
     });
 
     check("keys with signs that URLs and shells treat specially", async (store) => {
-      const keys = ["s/a b", "s/a+b", "s/a%20b", "s/ä€", "s/a&b=c", "s/(x)'!*~", "s/#h", "s/a@b,c;d"];
+      const keys = [
+        "s/a b",
+        "s/a+b",
+        "s/a%20b",
+        "s/ä€",
+        "s/a&b=c",
+        "s/(x)'!*~",
+        "s/#h",
+        "s/a@b,c;d",
+      ];
       for (const [i, key] of keys.entries()) await store.put(key, bytes(i));
       assert.deepEqual(await keysOf(store, "s/"), keys.slice().sort());
-      for (const [i, key] of keys.entries()) assert.deepEqual((await store.get(key))?.bytes, bytes(i), key);
+      for (const [i, key] of keys.entries()) {
+        assert.deepEqual((await store.get(key))?.bytes, bytes(i), key);
+      }
       assert.equal((await store.delete(keys)).gone.length, keys.length);
       assert.deepEqual(await keysOf(store, "s/"), []);
     });

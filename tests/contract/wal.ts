@@ -74,7 +74,9 @@ export function follow(wal: Wal, record: StreamRecord, order: number[] = []): Ou
 }
 
 /** `wrap` stands between the WAL and the test's hands. */
-export function createWalHarness(wrap: (inner: WalTestStore) => ObjectStore = (s) => s): WalHarness {
+export function createWalHarness(
+  wrap: (inner: WalTestStore) => ObjectStore = (s) => s,
+): WalHarness {
   const clock = createFakeClock();
   const env = testEnv({ clock });
   const hands = createWalTestStore(createMemoryStore(clock));
@@ -124,12 +126,12 @@ export function createWalHarness(wrap: (inner: WalTestStore) => ObjectStore = (s
       return found;
     },
     async recover(recovery, walTrim = 0) {
-      let settled = false;
+      const progress = { settled: false };
       const done = recoverUntilDone(recovery, walTrim).finally(() => {
-        settled = true;
+        progress.settled = true;
       });
       done.catch(() => {});
-      for (let i = 0; i < 100 && !settled; i++) await harness.quiesce();
+      for (let i = 0; i < 100 && !progress.settled; i++) await harness.quiesce();
       return done;
     },
     async appendAlone(wal, offset) {
@@ -196,11 +198,16 @@ export function walContract(name: string, newHarness: () => WalHarness): void {
     for (let offset = 0; offset < 12; offset++) await h.appendAlone(wal, offset);
     assert.equal(h.store.held.length, 8);
     await h.take(3).release();
+    const closed = wal.close();
     await h.clock.advance(10);
     assert.equal(h.store.held.length, 7, "slot 8 waits for slot 0");
     await h.take(0).release();
     await h.clock.advance(10);
     assert.equal(h.store.held.length, 7, "the bulk behind the window went out");
+    h.store.hold = false;
+    for (const put of h.store.held.splice(0)) await put.release();
+    await h.quiesce();
+    await closed;
   });
 
   test(`${name}: an object of somebody else in the next slot fences, once and for all`, async () => {

@@ -1,7 +1,7 @@
 /** Crash at every request of the store, then recover: what was acknowledged is there once, in order. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { createWalHarness, follow, recordAt, type Recovered, type WalHarness } from "./wal.ts";
 import { dieAt, heal, lost } from "./wal_store.ts";
 
@@ -100,7 +100,7 @@ test("a living zombie goes on through recovery: its acknowledgements are all rec
     for (let slot = 0; slot < n; slot++) await h.take(slot).release();
     h.store.hold = false;
     const recovering = h.recover(9);
-    for (const put of h.store.held.splice(0).reverse()) await put.release();
+    for (const put of h.store.held.splice(0).toReversed()) await put.release();
     const { offsets } = await recovering;
     await h.quiesce();
     assert.ok(order.length >= n);

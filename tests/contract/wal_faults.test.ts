@@ -257,3 +257,29 @@ test("a store that refuses (full, credentials) is asked again until it takes the
   assert.equal(outcome.state, "acknowledged");
   assert.equal(wal.state().fenced, false);
 });
+
+test("recovery reads again what it could not keep, and never seals a hole below a seal", async () => {
+  const h = createWalHarness();
+  const wal = h.open();
+  const big = 30 * 1024 * 1024;
+  for (let offset = 0; offset < 3; offset++) follow(wal, recordAt(offset, big));
+  await h.quiesce();
+  const reads: string[] = [];
+  h.store.before = (op, key) => void (op === "get" && reads.push(key));
+  assert.deepEqual(await h.recover(9), { offsets: [0, 1, 2], sealedSlot: 3 });
+  assert.deepEqual(reads, [0, 1, 2, 2].map(h.key));
+  // The harness repeats a recovery that lost a slot on its way; the repeat must not seal the hole.
+  let asked = 0;
+  h.store.before = (op, key) => {
+    if (op !== "get" || key !== h.key(2)) return;
+    asked += 1;
+    if (asked === 2) void h.store.inner.delete([key]);
+  };
+  await assert.rejects(h.recover(10), (error) => {
+    assert.ok(isFault(error, "data-loss"));
+    assert.match(error.message, /empty below the seal in slot 3/);
+    return true;
+  });
+  assert.ok(asked > 2);
+  assert.ok(!(await h.slots()).includes(2));
+});

@@ -8,7 +8,14 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import process from "node:process";
 import { concatBytes } from "../../src/lib/bytes.ts";
-import { batchDeleteXml, completeXml, errorXml, initiateXml, keysOfBatch, listXml } from "./s3_xml.ts";
+import {
+  batchDeleteXml,
+  completeXml,
+  errorXml,
+  initiateXml,
+  keysOfBatch,
+  listXml,
+} from "./s3_xml.ts";
 
 export type S3Op = "put" | "get" | "head" | "list" | "delete" | "delete-batch" | "multipart";
 
@@ -45,7 +52,11 @@ export interface S3ServerOptions {
   /** Keys per page of a listing. */
   readonly pageKeys?: number;
   /** Wait before every effect, in ms: fixed part, plus per MiB of body, plus up to `jitterMs`. */
-  readonly latency?: { readonly baseMs: number; readonly perMibMs?: number; readonly jitterMs?: number };
+  readonly latency?: {
+    readonly baseMs: number;
+    readonly perMibMs?: number;
+    readonly jitterMs?: number;
+  };
   /** Answer a conditional put as if the condition had not been sent, as some servers do. */
   readonly ignoreConditions?: boolean;
 }
@@ -124,25 +135,38 @@ class Bucket {
     const size = stored.bytes.length;
     if (match === null) {
       const length = { "content-length": String(size) };
-      return { status: 200, headers: { ...headers, ...length }, ...(withBody ? { body: stored.bytes } : {}) };
+      return {
+        status: 200,
+        headers: { ...headers, ...length },
+        ...(withBody ? { body: stored.bytes } : {}),
+      };
     }
     const start = Number(match[1]);
     const end = Math.min(Number(match[2]) + 1, size);
     if (start >= size) return refusal(416, "InvalidRange");
     const body = stored.bytes.subarray(start, end);
-    return { status: 206, body, headers: { ...headers, "content-range": `bytes ${start}-${end - 1}/${size}` } };
+    return {
+      status: 206,
+      body,
+      headers: { ...headers, "content-range": `bytes ${start}-${end - 1}/${size}` },
+    };
   }
 
   list(query: URLSearchParams): Reply {
     const prefix = query.get("prefix") ?? "";
     const after = query.get("continuation-token") ?? query.get("start-after") ?? "";
-    const all = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
+    const all = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after)
+      .sort();
     const page = all.slice(0, this.#pageKeys);
     const next = all.length > page.length ? page.at(-1) : undefined;
     return xml(listXml(page.map((key) => ({ key, ...this.objects.get(key)! })), next));
   }
 
-  deleteBatch(body: Uint8Array, headers: IncomingMessage["headers"], failKeys: readonly string[]): Reply {
+  deleteBatch(
+    body: Uint8Array,
+    headers: IncomingMessage["headers"],
+    failKeys: readonly string[],
+  ): Reply {
     const md5 = createHash("md5").update(body).digest("base64");
     if (headers["content-md5"] !== md5) return refusal(400, "InvalidRequest");
     const keys = keysOfBatch(new TextDecoder().decode(body));
@@ -174,8 +198,19 @@ class Bucket {
 
 function opOf(method: string, key: string, query: URLSearchParams): S3Op | null {
   if (query.has("uploads") || query.has("uploadId")) return "multipart";
-  if (key === "") return method === "POST" && query.has("delete") ? "delete-batch" : method === "GET" ? "list" : null;
-  const ops: Readonly<Record<string, S3Op>> = { PUT: "put", GET: "get", HEAD: "head", DELETE: "delete" };
+  if (key === "") {
+    return method === "POST" && query.has("delete")
+      ? "delete-batch"
+      : method === "GET"
+      ? "list"
+      : null;
+  }
+  const ops: Readonly<Record<string, S3Op>> = {
+    PUT: "put",
+    GET: "get",
+    HEAD: "head",
+    DELETE: "delete",
+  };
   return ops[method] ?? null;
 }
 
@@ -195,7 +230,15 @@ function write(response: ServerResponse, reply: Reply): void {
 export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
   const bucketName = options.bucket ?? "skerry-test";
   const bucket = new Bucket(options);
-  const calls: Record<S3Op, number> = { put: 0, get: 0, head: 0, list: 0, delete: 0, "delete-batch": 0, multipart: 0 };
+  const calls: Record<S3Op, number> = {
+    put: 0,
+    get: 0,
+    head: 0,
+    list: 0,
+    delete: 0,
+    "delete-batch": 0,
+    multipart: 0,
+  };
   let number = 0;
   let hook: (call: S3Call) => S3Fault | undefined = () => undefined;
 
@@ -229,9 +272,13 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
 
     const pauseMs = latencyMs(body.length) + (fault.delayMs ?? 0);
     if (pauseMs > 0) await wait(pauseMs);
-    if (fault.refuse !== undefined) return write(response, refusal(fault.refuse.status, fault.refuse.code));
+    if (fault.refuse !== undefined) {
+      return write(response, refusal(fault.refuse.status, fault.refuse.code));
+    }
     if (fault.lateEffectMs !== undefined) later(fault.lateEffectMs, act);
-    if (fault.dropRequest === true || fault.lateEffectMs !== undefined) return void request.socket.destroy();
+    if (fault.dropRequest === true || fault.lateEffectMs !== undefined) {
+      return void request.socket.destroy();
+    }
     const reply = act();
     if (fault.repeatAfterMs !== undefined) later(fault.repeatAfterMs, act);
     if (fault.loseAnswer === true) return void request.socket.destroy();
@@ -294,7 +341,9 @@ async function main(args: readonly string[]): Promise<void> {
       jitterMs: number("--jitter-ms", 0),
     },
   });
-  process.stdout.write(`${JSON.stringify({ event: "ready", url: server.url, bucket: server.bucket })}\n`);
+  process.stdout.write(
+    `${JSON.stringify({ event: "ready", url: server.url, bucket: server.bucket })}\n`,
+  );
   process.on("SIGTERM", () => void server.close().then(() => process.exit(0)));
 }
 

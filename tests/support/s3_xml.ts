@@ -5,7 +5,13 @@ function escapeXml(text: string): string {
 }
 
 function unescapeXml(text: string): string {
-  const named: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+  const named: Readonly<Record<string, string>> = {
+    amp: "&",
+    lt: "<",
+    gt: ">",
+    quot: '"',
+    apos: "'",
+  };
   return text.replace(/&(#x[0-9a-f]+|#\d+|\w+);/gi, (whole, name: string) => {
     if (!name.startsWith("#")) return named[name] ?? whole;
     const code = name[1] === "x" ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1));
@@ -39,15 +45,21 @@ export function listXml(page: readonly Listed[], next: string | undefined): stri
     `<Contents><Key>${escapeXml(key)}</Key><LastModified>${modified.toISOString()}</LastModified>` +
     `<ETag>${escapeXml(etag)}</ETag><Size>${bytes.length}</Size></Contents>`
   );
-  const token = next === undefined ? "" : `<NextContinuationToken>${escapeXml(next)}</NextContinuationToken>`;
+  const token = next === undefined
+    ? ""
+    : `<NextContinuationToken>${escapeXml(next)}</NextContinuationToken>`;
   return `<?xml version="1.0"?><ListBucketResult><KeyCount>${page.length}</KeyCount>` +
-    `<IsTruncated>${next !== undefined}</IsTruncated>${token}${contents.join("")}</ListBucketResult>`;
+    `<IsTruncated>${next !== undefined}</IsTruncated>${token}${
+      contents.join("")
+    }</ListBucketResult>`;
 }
 
 export function batchDeleteXml(gone: readonly string[], failed: readonly string[]): string {
   const deleted = gone.map((key) => `<Deleted><Key>${escapeXml(key)}</Key></Deleted>`);
   const errors = failed.map((key) =>
-    `<Error><Key>${escapeXml(key)}</Key><Code>InternalError</Code><Message>try again</Message></Error>`
+    `<Error><Key>${
+      escapeXml(key)
+    }</Key><Code>InternalError</Code><Message>try again</Message></Error>`
   );
   return `<?xml version="1.0"?><DeleteResult>${deleted.join("")}${errors.join("")}</DeleteResult>`;
 }

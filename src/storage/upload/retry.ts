@@ -10,7 +10,7 @@ const MENDABLE: readonly FaultCode[] = ["store-unavailable", "store-denied", "st
 
 export interface RetryOptions {
   readonly signal: AbortSignal;
-  readonly onFailure?: (fault: FaultError, attempt: number) => void;
+  readonly onFailure?: (fault: FaultError) => void;
 }
 
 export function canRetry(error: unknown): error is FaultError {
@@ -28,7 +28,7 @@ export async function retry<T>(
       return await work(attempt);
     } catch (error) {
       if (!canRetry(error)) throw error;
-      onFailure?.(error, attempt);
+      onFailure?.(error);
       const pauseMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(attempt, 20));
       await sleep(env.clock, pauseMs * (0.5 + env.random.float() / 2), signal);
     }

@@ -5,7 +5,7 @@
  */
 import type { Env } from "../../env/env.ts";
 import type { ObjectId } from "../../lib/brand.ts";
-import { FaultError, messageOf } from "../../lib/errors.ts";
+import { type FaultError, messageOf } from "../../lib/errors.ts";
 import { UPLOADS_IN_FLIGHT_MAX } from "../../lib/limits.ts";
 import { Semaphore } from "../../lib/semaphore.ts";
 import type { LogCacheBlock } from "../cache/log_cache_block.ts";
@@ -41,7 +41,8 @@ export class Uploader {
   readonly #stop = new AbortController();
   readonly #tasks: Task[] = [];
   #reserved: Promise<unknown> = Promise.resolve();
-  #healthy = true;
+  /** Steps that fail at the moment; uploads work when there is none. */
+  #failing = 0;
 
   constructor(options: UploaderOptions) {
     this.#options = options;
@@ -133,18 +134,20 @@ export class Uploader {
 
   async #retry<T>(step: string, work: (attempt: number) => Promise<T>): Promise<T> {
     const { env, onHealth } = this.#options;
-    const result = await retry(env, work, {
-      signal: this.#stop.signal,
-      onFailure: (fault: FaultError, attempt) => {
-        env.metrics.count("skerry_upload_failures_total", { step });
-        if (attempt === 0) env.log.log("warn", "upload-failed", { step, error: fault.message });
-        this.#healthy = false;
-        onHealth(`${step} fails: ${fault.message}`);
-      },
-    });
-    if (!this.#healthy) {
-      this.#healthy = true;
-      onHealth(null);
+    let isFailing = false;
+    const onFailure = ({ message }: FaultError) => {
+      env.metrics.count("skerry_upload_failures_total", { step });
+      if (!isFailing) {
+        isFailing = true;
+        this.#failing += 1;
+        env.log.log("warn", "upload-failed", { step, error: message });
+      }
+      onHealth(`${step} fails: ${message}`);
+    };
+    const result = await retry(env, work, { signal: this.#stop.signal, onFailure });
+    if (isFailing) {
+      this.#failing -= 1;
+      if (this.#failing === 0) onHealth(null);
     }
     return result;
   }

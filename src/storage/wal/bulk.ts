@@ -49,7 +49,10 @@ export class Bulk {
   /** Copies the record; the result's payload views the bulk. */
   append(record: StreamRecord): StreamRecord {
     const bytes = walRecordBytes(record);
-    assert(this.bodyBytes + bytes <= SLOT_BYTES, `WAL slot overflows by a record of ${bytes} bytes`);
+    assert(
+      this.bodyBytes + bytes <= SLOT_BYTES,
+      `WAL slot overflows by a record of ${bytes} bytes`,
+    );
     this.#reserve(bytes);
     const address = this.slot * SLOT_BYTES + this.bodyBytes;
     writeWalRecord(this.#slab, this.#start + this.#length, address, record);

@@ -14,7 +14,6 @@ import type { StreamRecord } from "../stream_record.ts";
 import {
   decideSend,
   fullBucket,
-  refill,
   softCapBytes,
   spend,
   type TokenBucket,
@@ -55,6 +54,7 @@ interface Open {
   readonly reject: (fault: FaultError) => void;
 }
 
+/** Call it right after the registration: the construction counts as the first proof of ownership. */
 export function createObjectWal(options: ObjectWalOptions): Wal {
   return new ObjectWal(options);
 }
@@ -215,8 +215,7 @@ class ObjectWal implements Wal {
     this.#open = null;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    const nowMs = this.#env.clock.monotonicMs();
-    this.#bucket = spend(this.#options.policy, refill(this.#options.policy, this.#bucket, nowMs), nowMs);
+    this.#bucket = spend(this.#options.policy, this.#bucket, this.#env.clock.monotonicMs());
     const finished = open.bulk.finish(trimOffsetOf(this.#trimmedTo));
     const { metrics } = this.#env;
     metrics.observe("skerry_wal_bulk_bytes", finished.body.length);

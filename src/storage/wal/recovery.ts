@@ -51,6 +51,17 @@ interface Parsed {
   readonly records: readonly StreamRecord[];
 }
 
+/** The recovery position if these first bytes of an object are those of a seal. */
+function sealIn(bytes: Uint8Array): number | null {
+  try {
+    const { bodyLength, sticky } = readWalHeader(bytes);
+    return bodyLength === 0 ? sticky : null;
+  } catch (error) {
+    if (error instanceof DecodeError) return null;
+    throw error;
+  }
+}
+
 const EMPTY: Parsed = { state: { kind: "empty" }, records: [] };
 
 class Recovery {
@@ -144,11 +155,10 @@ class Recovery {
       case "superseded":
         throw this.#superseded(plan.by);
       case "data-loss":
-        await this.#lookForLaterSeal(slot);
-        throw new FaultError("data-loss", `WAL object ${this.#key(slot)}: ${plan.detail}`, {
-          retriable: false,
-        });
+        if (bytes === null) await this.#refuseSealAbove(slot);
+        throw this.#dataLoss(slot, plan.detail);
       case "seal": {
+        await this.#refuseSealAbove(slot);
         const found = await this.#putSeal(slot);
         return found !== null && this.#settle(slot, found);
       }
@@ -178,22 +188,26 @@ class Recovery {
     );
   }
 
+  #dataLoss(slot: number, detail: string): FaultError {
+    return new FaultError("data-loss", `WAL object ${this.#key(slot)}: ${detail}`, {
+      retriable: false,
+    });
+  }
+
   /**
-   * Slots can be missing because a later recoverer has finished and deleted them: then its seal stands among
-   * the last slots, and nothing is lost.
+   * A seal goes into the first empty slot, so a slot below one was full once. It is empty now because a later
+   * recoverer has finished and deleted it, or because it was lost. A seal stands among the last slots.
    */
-  async #lookForLaterSeal(slot: number): Promise<void> {
+  async #refuseSealAbove(slot: number): Promise<void> {
     const { store, wal } = this.#options;
+    const range = { start: 0, end: WAL_OBJECT_HEADER_BYTES };
     const first = Math.max(slot + 1, this.#highestSlot - WAL_BULKS_IN_FLIGHT_MAX);
     for (let above = first; above <= this.#highestSlot; above++) {
-      const got = await store.get(this.#key(above), { range: { start: 0, end: WAL_OBJECT_HEADER_BYTES } });
-      if (got === null || got.bytes.length < WAL_OBJECT_HEADER_BYTES) continue;
-      try {
-        const { bodyLength, sticky } = readWalHeader(got.bytes);
-        if (bodyLength === 0 && sticky > wal.recovery) throw this.#superseded(sticky);
-      } catch (error) {
-        if (!(error instanceof DecodeError)) throw error;
-      }
+      const got = await store.get(this.#key(above), { range });
+      const by = got === null ? null : sealIn(got.bytes);
+      if (by === null) continue;
+      if (by > wal.recovery) throw this.#superseded(by);
+      throw this.#dataLoss(slot, `empty below the seal in slot ${above}`);
     }
   }
 
@@ -210,9 +224,13 @@ class Recovery {
     const { state, records } = this.#parse(slot, await this.#read(slot, lastSlot));
     if (state.kind === "data") return records;
     if (state.kind === "empty") {
-      throw new FaultError("object-missing", `WAL object ${this.#key(slot)} vanished during recovery`, {
-        retriable: true,
-      });
+      throw new FaultError(
+        "object-missing",
+        `WAL object ${this.#key(slot)} vanished during recovery`,
+        {
+          retriable: true,
+        },
+      );
     }
     throw new FaultError("corrupt", `WAL object ${this.#key(slot)} reads differently now`, {
       retriable: true,

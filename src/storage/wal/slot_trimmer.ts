@@ -44,7 +44,7 @@ export class SlotTrimmer {
 
   /** Never rejects. */
   async #work(): Promise<void> {
-    for (let failures = 0; this.#deletedTo < this.#target; ) {
+    for (let failures = 0; this.#deletedTo < this.#target;) {
       const to = Math.min(this.#target, this.#deletedTo + WAL_DELETE_KEYS_MAX);
       const error = await this.#delete(this.#deletedTo, to);
       if (error === null) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { nodeEpoch, nodeId, position, streamEpoch, streamId } from "../../lib/brand.ts";
 import { fromHex, toHex, toUtf8 } from "../../lib/bytes.ts";
 import { SLOT_BYTES } from "../../lib/limits.ts";
@@ -132,7 +132,10 @@ test("a cut or extended object, a foreign owner and a foreign slot are refused",
   longer.set(good);
   assert.throws(() => readWalObject(longer, OWNER, 2), { name: "DecodeError" });
   assert.throws(() => readWalObject(good, { ...OWNER, nodeId: nodeId(8) }, 2), /belongs to node 7/);
-  assert.throws(() => readWalObject(good, { ...OWNER, epoch: nodeEpoch(1) }, 2), /belongs to node 7/);
+  assert.throws(
+    () => readWalObject(good, { ...OWNER, epoch: nodeEpoch(1) }, 2),
+    /belongs to node 7/,
+  );
   assert.throws(() => readWalObject(good, OWNER, 3), /not in slot 3/);
 });
 

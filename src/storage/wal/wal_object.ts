@@ -177,7 +177,9 @@ function checkHeader(header: WalHeader, owner: SlotOwner, slot: number, bodyLeng
     throw new DecodeError(`WAL object starts at ${header.startOffset}, not in slot ${slot}`);
   }
   if (header.bodyLength !== bodyLength) {
-    throw new DecodeError(`WAL object has ${bodyLength} bytes, its header says ${header.bodyLength}`);
+    throw new DecodeError(
+      `WAL object has ${bodyLength} bytes, its header says ${header.bodyLength}`,
+    );
   }
   const trimmed = header.trimOffset + 1;
   if (trimmed < 0 || trimmed % SLOT_BYTES !== 0 || trimmed > header.startOffset) {

@@ -2,7 +2,7 @@
  * The objects of one incarnation's WAL as they lie in the store: what is there, and what may go once its
  * recovery is committed. The seal outlives its slots: it stops a writer that slept through everything.
  */
-import { walEpochPrefix, walKey, parseWalKey } from "../../object/object_key.ts";
+import { parseWalKey, walEpochPrefix, walKey } from "../../object/object_key.ts";
 import type { ObjectInfo, ObjectStore } from "../../object/object_store.ts";
 import { WAL_DELETE_KEYS_MAX, WAL_SEAL_AGE_MS_MIN } from "../../lib/limits.ts";
 import type { SlotOwner } from "./wal_object.ts";

@@ -1,0 +1,222 @@
+/** The S3 adapter where servers misbehave; the contract suite covers those that behave. */
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { silentLogger } from "../env/logger.ts";
+import { seededRandom } from "../env/random.ts";
+import { isFault, messageOf } from "../lib/errors.ts";
+import { createExactly } from "../object/create.ts";
+import type { ObjectStore } from "../object/object_store.ts";
+import { probeStore } from "../object/probe.ts";
+import { createFakeClock } from "../../tests/support/fake_clock.ts";
+import { startS3Server } from "../../tests/support/s3_server.ts";
+import type { S3Fault, S3Server } from "../../tests/support/s3_server.ts";
+import { systemTestClock } from "../../tests/support/system_test_clock.ts";
+import { openS3Store } from "./s3_store.ts";
+
+const BODY = Uint8Array.of(1, 2, 3);
+const credentials = { accessKeyId: "a", secretAccessKey: "b" };
+let server: S3Server;
+let store: ObjectStore;
+
+function open(endpoint: string, bucket = "skerry-test", clock = systemTestClock): ObjectStore {
+  return openS3Store({ bucket, endpoint, pathStyle: true, credentials, clock });
+}
+
+before(async () => {
+  server = await startS3Server();
+  store = open(server.url);
+});
+beforeEach(() => server.onCall(() => undefined));
+after(async () => {
+  await store.close();
+  await server.close();
+});
+
+/** The fault meets the first call only. */
+function once(fault: S3Fault): void {
+  let met = false;
+  server.onCall(() => {
+    if (met) return undefined;
+    met = true;
+    return fault;
+  });
+}
+
+const create = (key: string) =>
+  createExactly(store, key, BODY, {
+    clock: systemTestClock,
+    random: seededRandom(1),
+    log: silentLogger,
+  });
+
+for (
+  const [status, code, fault] of [
+    [503, "SlowDown", "store-unavailable"],
+    [500, "InternalError", "store-unavailable"],
+    [429, "TooManyRequests", "store-unavailable"],
+    [409, "ConditionalRequestConflict", "store-unavailable"],
+    [403, "AccessDenied", "store-denied"],
+    [403, "RequestTimeTooSkewed", "store-denied"],
+    [401, "Unauthorized", "store-denied"],
+    [404, "NoSuchBucket", "store-denied"],
+    [507, "InsufficientStorage", "store-full"],
+  ] as const
+) {
+  test(`${status} ${code} is ${fault}, and sent once`, async () => {
+    server.onCall(() => ({ refuse: { status, code } }));
+    const before = server.calls.put;
+    await assert.rejects(
+      store.put("refused", BODY, { ifAbsent: true }),
+      (error) =>
+        isFault(error, fault) && error.retriable && messageOf(error).includes("put refused"),
+    );
+    assert.equal(server.calls.put, before + 1);
+    await assert.rejects(store.get("refused"), (error) => isFault(error, fault));
+  });
+}
+
+test("a skewed clock and a missing bucket say so", async () => {
+  server.onCall(() => ({ refuse: { status: 403, code: "RequestTimeTooSkewed" } }));
+  await assert.rejects(store.put("k", BODY), /set the clock/);
+  server.onCall(() => undefined);
+  const elsewhere = open(server.url, "no-such-bucket");
+  await assert.rejects(elsewhere.put("k", BODY), /bucket does not exist/);
+  await assert.rejects(elsewhere.get("k"), /bucket does not exist/);
+});
+
+test("412 and 304 mean that it exists", async () => {
+  for (const [status, code] of [[412, "PreconditionFailed"], [304, "NotModified"]] as const) {
+    server.onCall(() => ({ refuse: { status, code } }));
+    assert.equal((await store.put("exists", BODY, { ifAbsent: true })).created, false);
+  }
+});
+
+test("a lost answer, a dropped request, a 409 and a 503 still give one definite create", async () => {
+  const faults: readonly S3Fault[] = [
+    { loseAnswer: true },
+    { dropRequest: true },
+    { lateEffectMs: 20 },
+    { repeatAfterMs: 5 },
+    { refuse: { status: 409, code: "ConditionalRequestConflict" } },
+    { refuse: { status: 503, code: "SlowDown" } },
+  ];
+  for (const [i, fault] of faults.entries()) {
+    once(fault);
+    assert.equal((await create(`definite/${i}`)).created, true, JSON.stringify(fault));
+    assert.deepEqual(server.objects.get(`definite/${i}`)?.bytes, BODY);
+  }
+});
+
+test("no server is store-unavailable", async () => {
+  const gone = await startS3Server();
+  await gone.close();
+  const nowhere = open(gone.url);
+  await assert.rejects(nowhere.put("k", BODY), (e) => isFault(e, "store-unavailable"));
+  await assert.rejects(nowhere.head("k"), (e) => isFault(e, "store-unavailable"));
+});
+
+test("an answer that does not come in time is store-unavailable, an abort is aborted", async () => {
+  server.onCall(() => ({ delayMs: 1_000 }));
+  const clock = createFakeClock();
+  const slow = open(server.url, "skerry-test", clock);
+  const late = assert.rejects(
+    slow.get("k"),
+    (e) => isFault(e, "store-unavailable") && /in time/.test(messageOf(e)),
+  );
+  await clock.advance(31_000);
+  await late;
+  const stop = new AbortController();
+  const aborted = assert.rejects(
+    store.get("k", { signal: stop.signal }),
+    (e) => isFault(e, "aborted"),
+  );
+  stop.abort();
+  await aborted;
+});
+
+test("the store's clock comes from the Date header, also of a 412", async () => {
+  const clock = createFakeClock(0);
+  const dated = open(server.url, "skerry-test", clock);
+  for (const created of [true, false]) {
+    const answer = await dated.put("dated", BODY, { ifAbsent: true });
+    assert.equal(answer.created, created);
+    assert.ok(Math.abs(answer.storeNowMs - Date.now()) < 60_000);
+  }
+});
+
+test("a batch delete reports the keys that stayed, and goes in bounded batches", async () => {
+  const keys = Array.from({ length: 501 }, (_, i) => `batch/${i}`);
+  server.onCall(() => ({ failKeys: ["batch/3", "batch/7"] }));
+  const before = { ...server.calls };
+  const { gone, failed } = await store.delete(keys);
+  assert.deepEqual(failed, ["batch/3", "batch/7"]);
+  assert.equal(gone.length, 499);
+  assert.equal(server.calls["delete-batch"] - before["delete-batch"], 1);
+  assert.equal(server.calls.delete - before.delete, 1, "a batch of one is a plain delete");
+});
+
+test("a store without batch deletes gets single ones, and is not asked again", async () => {
+  const single = open(server.url);
+  server.onCall(({ op }) =>
+    op === "delete-batch" ? { refuse: { status: 501, code: "NotImplemented" } } : undefined
+  );
+  const before = { ...server.calls };
+  for (let i = 0; i < 2; i++) {
+    assert.deepEqual((await single.delete(["s/1", "s/2"])).gone, ["s/1", "s/2"]);
+  }
+  assert.equal(server.calls["delete-batch"] - before["delete-batch"], 1);
+  assert.equal(server.calls.delete - before.delete, 4);
+});
+
+async function* threeParts() {
+  for (let i = 0; i < 3; i++) yield new Uint8Array(100).fill(i);
+}
+
+test("a part that fails is sent again; an upload that fails is aborted", async () => {
+  let multipart = 0;
+  server.onCall(({ op }) =>
+    op === "multipart" && ++multipart === 3
+      ? { refuse: { status: 503, code: "SlowDown" } }
+      : undefined
+  );
+  await store.putParts("parts/retried", threeParts());
+  assert.equal(server.objects.get("parts/retried")?.bytes.length, 300);
+  server.onCall(({ op }) =>
+    op === "multipart" && ++multipart === 9
+      ? { refuse: { status: 403, code: "AccessDenied" } }
+      : undefined
+  );
+  await assert.rejects(
+    store.putParts("parts/denied", threeParts()),
+    (e) => isFault(e, "store-denied"),
+  );
+  assert.equal(server.openUploads, 0);
+});
+
+test("an upload whose completion got no answer is found complete", async () => {
+  let multipart = 0;
+  server.onCall(({ op }) =>
+    op === "multipart" && ++multipart === 5 ? { loseAnswer: true } : undefined
+  );
+  await store.putParts("parts/lost", threeParts());
+  assert.equal(server.objects.get("parts/lost")?.bytes.length, 300);
+});
+
+test("the probe refuses a server that ignores If-None-Match", async () => {
+  const careless = await startS3Server({ ignoreConditions: true });
+  const probed = open(careless.url);
+  const env = { clock: systemTestClock, random: seededRandom(1), log: silentLogger };
+  await assert.rejects(
+    probeStore(probed, env),
+    (e) => isFault(e, "config") && /If-None-Match/.test(messageOf(e)),
+  );
+  assert.equal(careless.objects.size, 0);
+  await careless.close();
+});
+
+test("without credentials it does not open", () => {
+  assert.throws(
+    () => openS3Store({ bucket: "b", credentials: null, clock: systemTestClock }),
+    (e) => isFault(e, "config"),
+  );
+});

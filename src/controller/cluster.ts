@@ -1,0 +1,105 @@
+/**
+ * The object that makes a prefix one cluster: its id, format and feature level. The first start creates
+ * it, every later one reads it; nobody ever changes it.
+ */
+import type { Clock } from "../env/clock.ts";
+import type { Logger } from "../env/logger.ts";
+import type { Random } from "../env/random.ts";
+import { toUtf8 } from "../lib/bytes.ts";
+import { corrupt } from "../lib/corrupt.ts";
+import { FaultError } from "../lib/errors.ts";
+import { METADATA_APPEND_TIMEOUT_MS } from "../lib/limits.ts";
+import { createExactly } from "../object/create.ts";
+import { CLUSTER_KEY } from "../object/object_key.ts";
+import type { ObjectStore } from "../object/object_store.ts";
+import { FEATURE_LEVEL } from "./entry.ts";
+import { parseJson } from "./record.ts";
+import { int, struct, text } from "./shape.ts";
+
+const FORMAT_VERSION = 1;
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const ID_BYTES = 16;
+/** The id is part of every key: characters that are safe in a bucket, a path and a URL alike. */
+const CLUSTER_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
+
+const clusterShape = struct({ clusterId: text, formatVersion: int, featureLevel: int });
+
+export interface Cluster {
+  readonly clusterId: string;
+  readonly formatVersion: number;
+  readonly featureLevel: number;
+}
+
+export interface OpenClusterOptions {
+  /** A name for a new cluster; must equal that of an existing one. */
+  readonly clusterId?: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly signal?: AbortSignal;
+}
+
+/** 16 random bytes as Kafka writes its cluster ids: URL-safe base64, 22 characters, no leading dash. */
+export function newClusterId(random: Random): string {
+  const bytes = random.bytes(ID_BYTES);
+  let id = "";
+  for (let at = 0; at < ID_BYTES; at += 3) {
+    const group = (bytes[at]! << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
+    for (let i = 0; i < 4; i++) id += ALPHABET[(group >>> (18 - 6 * i)) & 63];
+  }
+  return id.slice(0, 22).replace(/^-/, "A");
+}
+
+function configFault(message: string): FaultError {
+  return new FaultError("config", message, { retriable: false });
+}
+
+function readCluster(bytes: Uint8Array): Cluster {
+  const found = clusterShape(parseJson(bytes), CLUSTER_KEY);
+  if (found.formatVersion > FORMAT_VERSION || found.featureLevel > FEATURE_LEVEL) {
+    throw configFault(
+      `Cannot open the store: its format is ${found.formatVersion}, feature level ` +
+        `${found.featureLevel}; this build knows up to ${FORMAT_VERSION} and ${FEATURE_LEVEL}.`,
+    );
+  }
+  if (!CLUSTER_ID.test(found.clusterId)) {
+    throw corrupt(`Cannot read ${CLUSTER_KEY}: cluster id ${JSON.stringify(found.clusterId)}`);
+  }
+  return found;
+}
+
+/** Throws FaultError: `config` when the store belongs to another cluster or a newer build. */
+export async function openCluster(
+  store: ObjectStore,
+  options: OpenClusterOptions,
+): Promise<Cluster> {
+  const { clusterId: asked, ...rest } = options;
+  if (asked !== undefined && !CLUSTER_ID.test(asked)) {
+    throw configFault(
+      `Cannot use cluster-id = ${JSON.stringify(asked)}: 1 to 64 of A-Z a-z 0-9 . _ - are allowed.`,
+    );
+  }
+  const existing = await store.get(CLUSTER_KEY);
+  const cluster = existing === null
+    ? await createCluster(store, asked ?? newClusterId(options.random), rest)
+    : readCluster(existing.bytes);
+  if (asked !== undefined && asked !== cluster.clusterId) {
+    throw configFault(
+      `Cannot use cluster-id = ${asked}: the store belongs to cluster ${cluster.clusterId}.`,
+    );
+  }
+  return cluster;
+}
+
+/** Two first starts race for the name; the loser takes what the winner wrote. */
+async function createCluster(
+  store: ObjectStore,
+  clusterId: string,
+  options: Omit<OpenClusterOptions, "clusterId">,
+): Promise<Cluster> {
+  const cluster = { clusterId, formatVersion: FORMAT_VERSION, featureLevel: FEATURE_LEVEL };
+  const body = toUtf8(`${JSON.stringify(cluster)}\n`);
+  const deadlineMs = METADATA_APPEND_TIMEOUT_MS;
+  const outcome = await createExactly(store, CLUSTER_KEY, body, { ...options, deadlineMs });
+  return outcome.created ? cluster : readCluster(outcome.found);
+}

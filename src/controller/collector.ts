@@ -1,0 +1,234 @@
+/**
+ * Deletes what metadata calls garbage: destroyed objects after T_RETAIN, never committed objects of this
+ * node's dead incarnations, and WALs whose seal is older than T_SEAL. Metadata first, then the store,
+ * then the purge of what the store confirmed; a crash anywhere repeats a delete and harms nothing.
+ * Ages are those of log entries by the store's clock, so restarts and clock jumps change nothing.
+ */
+import type { Env } from "../env/env.ts";
+import type { NodeEpoch, ObjectId, Position } from "../lib/brand.ts";
+import { messageOf } from "../lib/errors.ts";
+import {
+  COLLECT_INTERVAL_MS,
+  COLLECT_OBJECTS_MAX,
+  OBJECT_RETAIN_AGE_MS_MIN,
+  STORE_DELETE_BATCH_KEYS_MAX,
+  WAL_FORGET_INTERVAL_MS,
+  WAL_SEAL_AGE_MS_MIN,
+} from "../lib/limits.ts";
+import { CLUSTER_KEY, dataKey, logKey, walEpochPrefix } from "../object/object_key.ts";
+import type { ObjectStore } from "../object/object_store.ts";
+import type { Refused, Requester } from "./command.ts";
+import {
+  type Destroyed,
+  destroyedObjects,
+  forgettableWals,
+  newestOld,
+  sweepableEpochs,
+  type SweptBlock,
+  sweptBlocks,
+} from "./gc.ts";
+import type { IdBlock } from "./image.ts";
+import type { MetadataStore } from "./metadata_store.ts";
+
+export interface CollectorOptions {
+  readonly store: ObjectStore;
+  readonly env: Env;
+  readonly clusterId: string;
+  readonly metadata: MetadataStore;
+  readonly requester: () => Requester;
+  /** Null: only when `collect` is called. */
+  readonly intervalMs?: number | null;
+}
+
+export interface Collected {
+  readonly deleted: number;
+  /** Keys that the store could not delete; they are tried again. */
+  readonly failed: number;
+  readonly sweptEpochs: number;
+}
+
+export interface Collector {
+  collect(): Promise<Collected>;
+  close(): Promise<void>;
+}
+
+interface Doomed {
+  readonly ids: readonly ObjectId[];
+  /** Blocks of which every unnamed id is in `ids`. */
+  readonly blocks: readonly IdBlock[];
+}
+
+export function createCollector(options: CollectorOptions): Collector {
+  return new StoreCollector(options);
+}
+
+class StoreCollector implements Collector {
+  readonly #options: CollectorOptions;
+  #running: Promise<Collected> | null = null;
+  #cancel: () => void = () => {};
+  #closed = false;
+  #walsCheckedMs: number | null = null;
+
+  constructor(options: CollectorOptions) {
+    this.#options = options;
+    this.#schedule();
+  }
+
+  collect(): Promise<Collected> {
+    this.#running ??= this.#collect().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancel();
+    await this.#running?.catch(() => {});
+  }
+
+  #schedule(): void {
+    const { env, intervalMs = COLLECT_INTERVAL_MS } = this.#options;
+    if (intervalMs === null || this.#closed) return;
+    this.#cancel = env.clock.after(intervalMs, () => {
+      this.collect().catch((error: unknown) => {
+        env.log.log("warn", "collect-failed", { reason: messageOf(error) });
+      }).finally(() => this.#schedule());
+    });
+  }
+
+  async #collect(): Promise<Collected> {
+    const { metadata, requester } = this.#options;
+    const sweptEpochs = await this.#sweep(requester());
+    const destroyed = await this.#oldEnough(destroyedObjects(metadata.view()));
+    const doomed = choose(destroyed, sweptBlocks(metadata.view()));
+    const { deleted, failed } = await this.#delete(doomed);
+    await this.#forgetWals(requester());
+    return { deleted, failed, sweptEpochs };
+  }
+
+  // --- sweep ----------------------------------------------------------------------------------
+
+  /** T_RETAIN after this node registered anew, no put of its earlier incarnations is under way. */
+  async #sweep(by: Requester): Promise<number> {
+    const { metadata, env } = this.#options;
+    const epochs = sweepableEpochs(metadata.view(), by.nodeId);
+    const registered = metadata.view().nodes.get(by.nodeId);
+    if (epochs.length === 0 || registered?.epoch !== by.epoch) return 0;
+    if (!await this.#isOld(by.epoch as number as Position)) return 0;
+    for (const epoch of epochs) {
+      const { nodeId } = by;
+      const decided = await metadata.submit({ type: "sweep-epoch", by, nodeId, epoch });
+      if (!decided.ok) {
+        this.#refused("sweep-epoch", decided);
+        return 0;
+      }
+      env.log.log("info", "epoch-swept", { nodeId, epoch, objects: decided.swept });
+    }
+    return epochs.length;
+  }
+
+  // --- age ------------------------------------------------------------------------------------
+
+  /** A trimmed entry is older than T_TRIM. */
+  async #isOld(at: Position): Promise<boolean> {
+    const { store, clusterId } = this.#options;
+    const entry = await store.get(logKey(clusterId, at));
+    return entry === null || entry.storeNowMs - entry.lastModifiedMs >= OBJECT_RETAIN_AGE_MS_MIN;
+  }
+
+  async #oldEnough(destroyed: readonly Destroyed[]): Promise<readonly Destroyed[]> {
+    const positions = [...new Set(destroyed.map(({ destroyedAt }) => destroyedAt))];
+    const last = await newestOld(positions, (at) => this.#isOld(at));
+    return last === null ? [] : destroyed.filter(({ destroyedAt }) => destroyedAt <= last);
+  }
+
+  // --- delete and purge -----------------------------------------------------------------------
+
+  async #delete({ ids, blocks }: Doomed): Promise<{ deleted: number; failed: number }> {
+    if (ids.length === 0 && blocks.length === 0) return { deleted: 0, failed: 0 };
+    const gone = new Set<ObjectId>();
+    for (let at = 0; at < ids.length; at += STORE_DELETE_BATCH_KEYS_MAX) {
+      for (const id of await this.#deleteKeys(ids.slice(at, at + STORE_DELETE_BATCH_KEYS_MAX))) {
+        gone.add(id);
+      }
+    }
+    await this.#purge(gone, blocks);
+    const failed = ids.length - gone.size;
+    if (failed > 0) this.#options.env.log.log("warn", "delete-incomplete", { objects: failed });
+    this.#options.env.metrics.count("skerry_objects_deleted_total", {}, gone.size);
+    return { deleted: gone.size, failed };
+  }
+
+  async #deleteKeys(ids: readonly ObjectId[]): Promise<ObjectId[]> {
+    const { store, clusterId } = this.#options;
+    const byKey = new Map(ids.map((id) => [dataKey(clusterId, id), id]));
+    const { gone } = await store.delete([...byKey.keys()]);
+    return gone.flatMap((key) => byKey.get(key) ?? []);
+  }
+
+  /** A whole block leaves its one row; of others only the confirmed ids are named. */
+  async #purge(gone: ReadonlySet<ObjectId>, candidates: readonly IdBlock[]): Promise<void> {
+    const { metadata, requester } = this.#options;
+    const unnamed = new Map(
+      sweptBlocks(metadata.view()).map(({ block, ids }) => [block.from, ids]),
+    );
+    const blocks = candidates.filter(({ from }) => unnamed.get(from)?.every((id) => gone.has(id)));
+    const covered = new Set(blocks.flatMap(({ from }) => unnamed.get(from) ?? []));
+    const objectIds = [...gone].filter((id) => !covered.has(id));
+    if (objectIds.length === 0 && blocks.length === 0) return;
+    const by = requester();
+    const decided = await metadata.submit({ type: "purge", by, objectIds, blocks });
+    if (!decided.ok) this.#refused("purge", decided);
+  }
+
+  #refused(command: string, { reason, detail }: Refused): void {
+    this.#options.env.log.log("warn", "collect-refused", { command, reason, detail });
+  }
+
+  // --- WALs -----------------------------------------------------------------------------------
+
+  /** A listing per sealed WAL, so only once in a long while. */
+  async #forgetWals(by: Requester): Promise<void> {
+    const { metadata, env } = this.#options;
+    const nowMs = env.clock.monotonicMs();
+    const checkedMs = this.#walsCheckedMs;
+    if (checkedMs !== null && nowMs - checkedMs < WAL_FORGET_INTERVAL_MS) return;
+    this.#walsCheckedMs = nowMs;
+    for (const epoch of forgettableWals(metadata.view(), by.nodeId)) {
+      if (!await this.#deleteOldWal(by, epoch)) continue;
+      const { nodeId } = by;
+      const decided = await metadata.submit({ type: "forget-wal", by, nodeId, epoch });
+      if (!decided.ok) return this.#refused("forget-wal", decided);
+    }
+  }
+
+  /** True when nothing is left of it. The seal goes last of all: it is the newest object. */
+  async #deleteOldWal({ nodeId }: Requester, epoch: NodeEpoch): Promise<boolean> {
+    const { store, clusterId } = this.#options;
+    const keys: string[] = [];
+    let youngestMs = 0;
+    for await (const info of store.list(walEpochPrefix(clusterId, nodeId, epoch))) {
+      keys.push(info.key);
+      youngestMs = Math.max(youngestMs, info.lastModifiedMs);
+    }
+    if (keys.length === 0) return true;
+    const cluster = await store.get(CLUSTER_KEY);
+    if (cluster === null || cluster.storeNowMs - youngestMs < WAL_SEAL_AGE_MS_MIN) return false;
+    const { failed } = await store.delete(keys);
+    return failed.length === 0;
+  }
+}
+
+/** At most COLLECT_OBJECTS_MAX ids, destroyed ones first; a block is only finished when all of it fits. */
+function choose(destroyed: readonly Destroyed[], swept: readonly SweptBlock[]): Doomed {
+  const ids = destroyed.slice(0, COLLECT_OBJECTS_MAX).map(({ objectId }) => objectId);
+  const blocks: IdBlock[] = [];
+  for (const { block, ids: unnamed } of swept) {
+    const room = COLLECT_OBJECTS_MAX - ids.length;
+    ids.push(...unnamed.slice(0, room));
+    if (unnamed.length > room) break;
+    blocks.push(block);
+  }
+  return { ids, blocks };
+}

@@ -1,0 +1,162 @@
+/** The storage engine's metadata ports, on top of commands and the local replica. */
+import type { NodeId, StreamId } from "../lib/brand.ts";
+import type {
+  ObjectManager,
+  ObjectRef,
+  Outcome,
+  RecoveryManager,
+  Refusal,
+  StreamManager,
+  StreamObjectRef,
+  StreamView,
+} from "../storage/ports.ts";
+import type { Refused, Requester } from "./command.ts";
+import type { Image, ObjectRow, StreamRow } from "./image.ts";
+import type { MetadataStore } from "./metadata_store.ts";
+
+export interface Managers {
+  readonly streams: StreamManager;
+  readonly objects: ObjectManager;
+  readonly recovery: RecoveryManager;
+}
+
+function refusal({ reason, detail, expected }: Refused): Refusal {
+  switch (reason) {
+    case "fenced":
+    case "not-found":
+    case "not-open":
+    case "not-closed":
+      return { ok: false, reason };
+    case "not-continuous":
+      return expected === undefined
+        ? { ok: false, reason: "conflict", detail }
+        : { ok: false, reason, expected };
+    default:
+      return { ok: false, reason: "conflict", detail };
+  }
+}
+
+function outcome<T>(decided: ({ readonly ok: true } & T) | Refused): Outcome<T> {
+  return decided.ok ? decided : refusal(decided);
+}
+
+function viewOf({ streamId, epoch, open, start, end }: StreamRow): StreamView {
+  return { streamId, epoch, open, start, end };
+}
+
+function refOf(row: ObjectRow): ObjectRef {
+  const { objectId, size, attributes, bytesCrc, indexCrc } = row;
+  const kind = row.kind === "stream-set" ? "stream-set" : "stream";
+  return { objectId, kind, size, attributes, checksums: { bytesCrc, indexCrc } };
+}
+
+function streamObjects(image: Image, row: StreamRow): StreamObjectRef[] {
+  return row.objects.map((id) => {
+    const object = image.objects.get(id)!;
+    const { start, end } = object.stream!;
+    return { ...refOf(object), start, end };
+  });
+}
+
+/** `requester` is asked at each call: a node that registers again goes on with its new epoch. */
+export function createManagers(metadata: MetadataStore, requester: () => Requester): Managers {
+  return {
+    streams: createStreamManager(metadata, requester),
+    objects: createObjectManager(metadata, requester),
+    recovery: createRecoveryManager(metadata, requester),
+  };
+}
+
+function createStreamManager(metadata: MetadataStore, requester: () => Requester): StreamManager {
+  return {
+    async createStream(epoch, tag) {
+      const base = { type: "create-stream", by: requester(), epoch } as const;
+      return outcome(await metadata.submit(tag === undefined ? base : { ...base, tag }));
+    },
+    async openStream(streamId, epoch) {
+      const by = requester();
+      return outcome(await metadata.submit({ type: "open-stream", by, streamId, epoch }));
+    },
+    async closeStream(streamId, epoch, end) {
+      const by = requester();
+      return outcome(await metadata.submit({ type: "close-stream", by, streamId, epoch, end }));
+    },
+    async trimStream(streamId, epoch, start) {
+      const by = requester();
+      return outcome(await metadata.submit({ type: "trim-stream", by, streamId, epoch, start }));
+    },
+    async deleteStream(streamId) {
+      const by = requester();
+      return outcome(await metadata.submit({ type: "delete-stream", by, streamId }));
+    },
+    viewStream(streamId) {
+      const row = metadata.view().streams.get(streamId);
+      return row === undefined ? null : viewOf(row);
+    },
+  };
+}
+
+function createObjectManager(metadata: MetadataStore, requester: () => Requester): ObjectManager {
+  return {
+    async reserveIds(count) {
+      return outcome(await metadata.submit({ type: "reserve-ids", by: requester(), count }));
+    },
+    async commitUpload(commit) {
+      return outcome(await metadata.submit({ type: "commit-upload", by: requester(), commit }));
+    },
+    viewObjects(stream: StreamId) {
+      const image = metadata.view();
+      const row = image.streams.get(stream);
+      if (row === undefined) return null;
+      const ranges = row.ranges.map(({ nodeId, start, end }) => ({ nodeId, start, end }));
+      return { ranges, streamObjects: streamObjects(image, row) };
+    },
+    streamSetObjects(node: NodeId) {
+      const image = metadata.view();
+      const ids = image.streamSets.get(node) ?? [];
+      return ids.map((id) => {
+        const row = image.objects.get(id)!;
+        return { ...refOf(row), nodeId: node, order: row.order };
+      });
+    },
+    async refresh() {
+      await metadata.fresh();
+    },
+  };
+}
+
+function createRecoveryManager(
+  metadata: MetadataStore,
+  requester: () => Requester,
+): RecoveryManager {
+  return {
+    pendingRecoveries() {
+      const { nodeId, epoch: current } = requester();
+      return [...metadata.view().wals.values()]
+        .filter((wal) =>
+          wal.nodeId === nodeId && wal.epoch !== current && wal.state.kind !== "sealed"
+        )
+        .map(({ nodeId: node, epoch }) => ({ nodeId: node, epoch }))
+        .sort((a, b) => a.epoch - b.epoch);
+    },
+    async beginRecovery(nodeId, epoch) {
+      const by = requester();
+      const decided = await metadata.submit({ type: "begin-recovery", by, nodeId, epoch });
+      if (!decided.ok) return refusal(decided);
+      const { streams: table } = metadata.view();
+      const { recovery, walTrim } = decided;
+      const streams = decided.streams.flatMap((id) => {
+        const row = table.get(id);
+        return row === undefined ? [] : [viewOf(row)];
+      });
+      return { ok: true, wal: { nodeId, epoch, recovery, walTrim, streams } };
+    },
+    async finishRecovery({ wal: { nodeId, epoch, recovery }, ...commit }) {
+      const by = requester();
+      const type = "finish-recovery";
+      return outcome(
+        await metadata.submit({ type, by, nodeId, epoch, recovery, ...commit }),
+      );
+    },
+  };
+}

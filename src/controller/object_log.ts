@@ -1,0 +1,140 @@
+/**
+ * The metadata log on an object store: one object per entry, created at exactly the next position.
+ * The store's create-if-absent picks the winner; nothing else is agreed upon anywhere.
+ *
+ * The age rule: entries below an old snapshot are deleted, so a name may be free again. A commit or a
+ * read at a position is believed only when we saw the log's end less than T_ACK ago; otherwise a
+ * snapshot at or above the position proves that we are behind. Age counts by our monotonic clock and by
+ * the store's clock, whichever says more: a suspended machine's own clock may have stood still.
+ */
+import type { Env } from "../env/env.ts";
+import { type Position, position } from "../lib/brand.ts";
+import { equalBytes } from "../lib/bytes.ts";
+import {
+  METADATA_APPEND_TIMEOUT_MS,
+  METADATA_EVIDENCE_AGE_MS_MAX,
+  METADATA_READS_IN_FLIGHT,
+} from "../lib/limits.ts";
+import { createExactly } from "../object/create.ts";
+import { logKey, parseSnapshotKey, snapshotPrefix } from "../object/object_key.ts";
+import type { GotObject, ObjectInfo, ObjectStore } from "../object/object_store.ts";
+
+export type AppendOutcome =
+  | { readonly kind: "committed" }
+  /** Somebody else's entry, or an earlier one of ours that was given up, stands there. */
+  | { readonly kind: "taken"; readonly winner: Uint8Array }
+  /** The position lies below the newest snapshot: load it. */
+  | { readonly kind: "behind" };
+
+export type ReadOutcome =
+  | { readonly kind: "entries"; readonly entries: readonly Uint8Array[]; readonly atEnd: boolean }
+  | { readonly kind: "behind" };
+
+/** Proof that some position was the log's last, and when. */
+interface Evidence {
+  readonly monotonicMs: number;
+  /** Null until an answer with the store's time was seen. */
+  readonly storeMs: number | null;
+}
+
+export interface ObjectLogOptions {
+  readonly store: ObjectStore;
+  readonly env: Env;
+  readonly clusterId: string;
+  readonly signal: AbortSignal;
+}
+
+export interface SnapshotInfo extends ObjectInfo {
+  readonly at: Position;
+}
+
+export class ObjectLog {
+  readonly #options: ObjectLogOptions;
+  #evidence: Evidence | null = null;
+
+  constructor(options: ObjectLogOptions) {
+    this.#options = options;
+  }
+
+  /** Newest first. */
+  async snapshots(): Promise<readonly SnapshotInfo[]> {
+    const { store, clusterId } = this.#options;
+    const found: SnapshotInfo[] = [];
+    for await (const info of store.list(snapshotPrefix(clusterId))) {
+      const at = parseSnapshotKey(clusterId, info.key);
+      if (at !== null) found.push({ ...info, at });
+    }
+    return found.sort((a, b) => b.at - a.at);
+  }
+
+  /** The caller stands on the newest snapshot of a listing that began at `monotonicMs`. */
+  freshlyListed(monotonicMs: number, storeMs: number | null): void {
+    this.#evidence = { monotonicMs, storeMs };
+  }
+
+  /** Creates the entry at `at`, or tells who did. Throws what createExactly throws: outcome unknown. */
+  async append(at: Position, body: Uint8Array): Promise<AppendOutcome> {
+    const { store, env, clusterId, signal } = this.#options;
+    const key = logKey(clusterId, at);
+    const outcome = await createExactly(store, key, body, {
+      clock: env.clock,
+      random: env.random,
+      log: env.log,
+      signal,
+      deadlineMs: METADATA_APPEND_TIMEOUT_MS,
+    });
+    const stale = this.#isStale(outcome.storeNowMs);
+    if (stale && await this.#isBehind(at)) return { kind: "behind" };
+    if (!outcome.created) return { kind: "taken", winner: outcome.found };
+    if (stale && !await this.#holds(key, body)) return { kind: "behind" };
+    this.#evidence = { monotonicMs: outcome.startedMs, storeMs: outcome.storeNowMs };
+    return { kind: "committed" };
+  }
+
+  /** Entries that follow, in order: one, or as many at once as the window says. */
+  async read(after: Position, window = 1): Promise<ReadOutcome> {
+    const { env } = this.#options;
+    const startedMs = env.clock.monotonicMs();
+    let checked = false;
+    if (this.#isStale(null)) {
+      if (await this.#isBehind(position(after + 1))) return { kind: "behind" };
+      checked = true;
+    }
+    const count = Math.min(window, METADATA_READS_IN_FLIGHT);
+    const got = await Promise.all(
+      Array.from({ length: count }, (_, i) => this.#get(after + 1 + i)),
+    );
+    const gap = got.indexOf(null);
+    const entries = got.slice(0, gap < 0 ? count : gap).filter((entry) => entry !== null);
+    const storeMs = entries.at(-1)?.storeNowMs ?? null;
+    if (!checked && storeMs !== null && this.#isStale(storeMs)) {
+      if (await this.#isBehind(position(after + 1))) return { kind: "behind" };
+    }
+    const known = storeMs ?? this.#evidence?.storeMs ?? null;
+    if (gap >= 0) this.#evidence = { monotonicMs: startedMs, storeMs: known };
+    return { kind: "entries", entries: entries.map(({ bytes }) => bytes), atEnd: gap >= 0 };
+  }
+
+  #get(at: number): Promise<GotObject | null> {
+    const { store, clusterId } = this.#options;
+    return store.get(logKey(clusterId, position(at)));
+  }
+
+  #isStale(storeNowMs: number | null): boolean {
+    const seen = this.#evidence;
+    if (seen === null) return true;
+    const own = this.#options.env.clock.monotonicMs() - seen.monotonicMs;
+    const byStore = storeNowMs === null || seen.storeMs === null ? 0 : storeNowMs - seen.storeMs;
+    return Math.max(own, byStore) > METADATA_EVIDENCE_AGE_MS_MAX;
+  }
+
+  async #isBehind(at: Position): Promise<boolean> {
+    const [newest] = await this.snapshots();
+    return newest !== undefined && newest.at >= at;
+  }
+
+  async #holds(key: string, body: Uint8Array): Promise<boolean> {
+    const found = await this.#options.store.get(key);
+    return found !== null && equalBytes(found.bytes, body);
+  }
+}

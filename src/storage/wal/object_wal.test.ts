@@ -1,0 +1,141 @@
+/** What is particular to this WAL: batching, limits, metrics. The contract is tests/contract/wal.ts. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createWalTestStore } from "../../../tests/contract/wal_store.ts";
+import { createFakeClock } from "../../../tests/support/fake_clock.ts";
+import { testEnv } from "../../../tests/support/test_env.ts";
+import { nodeEpoch, nodeId, streamEpoch, streamId } from "../../lib/brand.ts";
+import { SLOT_BYTES } from "../../lib/limits.ts";
+import { createMemoryStore } from "../../object/memory.ts";
+import { createObjectWal, type ObjectWalOptions } from "./object_wal.ts";
+import { readWalObject } from "./wal_object.ts";
+import { listWalSlots, slotKey } from "./wal_slots.ts";
+
+const OWNER = { nodeId: nodeId(1), epoch: nodeEpoch(5) };
+const MIB = 1024 * 1024;
+
+function record(baseOffset: number, bytes = 10) {
+  const payload = new Uint8Array(bytes);
+  return { streamId: streamId(1), epoch: streamEpoch(1), baseOffset, count: 1, payload };
+}
+
+function setUp(overrides: Partial<ObjectWalOptions> = {}) {
+  const clock = createFakeClock();
+  const env = testEnv({ clock });
+  const store = createWalTestStore(createMemoryStore(clock));
+  const wal = createObjectWal({
+    store,
+    env,
+    clusterId: "C",
+    ...OWNER,
+    policy: { kind: "unmetered" },
+    ...overrides,
+  });
+  async function recordsPerSlot(): Promise<number[]> {
+    const counts: number[] = [];
+    for (let slot = 0;; slot++) {
+      const got = await store.inner.get(slotKey("C", OWNER, slot));
+      if (got === null) return counts;
+      const object = readWalObject(got.bytes, OWNER, slot);
+      counts.push(object.kind === "data" ? object.records.length : 0);
+    }
+  }
+  return { clock, env, store, wal, recordsPerSlot };
+}
+
+test("records of one turn share a bulk and leave without a timer", async () => {
+  const { clock, wal, recordsPerSlot } = setUp();
+  for (let i = 0; i < 5; i++) wal.append(record(i));
+  await clock.settle();
+  assert.deepEqual(await recordsPerSlot(), [5]);
+});
+
+test("group commit: behind two PUTs records gather until one of them ends", async () => {
+  const { clock, store, wal, recordsPerSlot } = setUp();
+  store.hold = true;
+  for (let i = 0; i < 10; i++) {
+    wal.append(record(i));
+    await clock.settle();
+  }
+  assert.equal(store.held.length, 2);
+  store.hold = false;
+  for (const put of store.held.splice(0)) await put.release();
+  await clock.settle();
+  assert.deepEqual(await recordsPerSlot(), [1, 1, 8]);
+});
+
+test("metered: after the burst bulks leave at the pace of the budget", async () => {
+  const { clock, wal, recordsPerSlot } = setUp({
+    policy: { kind: "metered", putsPerHour: 14_400 },
+  });
+  for (let i = 0; i < 300; i++) {
+    wal.append(record(i));
+    await clock.advance(10);
+  }
+  await clock.advance(1_000);
+  const slots = await recordsPerSlot();
+  assert.equal(slots.reduce((sum, count) => sum + count), 300);
+  assert.ok(
+    slots.length >= 18 && slots.length <= 8 + 13 + 1,
+    `${slots.length} PUTs in three seconds`,
+  );
+});
+
+test("a bulk closes before it would pass the soft cap; a larger record has its own", async () => {
+  const { clock, wal, recordsPerSlot } = setUp();
+  const slots = [5, 2, 2, 20, 1].map((mib, i) => wal.append(record(i, mib * MIB)).slot);
+  assert.deepEqual(slots, [0, 0, 1, 2, 3]);
+  await clock.settle();
+  assert.deepEqual(await recordsPerSlot(), [2, 1, 1, 1]);
+});
+
+test("past the slot cap appends are refused until slots are committed", async () => {
+  const { clock, wal } = setUp({ slotsMax: 2 });
+  for (let i = 0; i < 2; i++) {
+    wal.append(record(i));
+    await clock.settle();
+  }
+  assert.throws(() => wal.append(record(2)), { code: "overloaded" });
+  wal.trim(1);
+  wal.append(record(2));
+});
+
+test("keys and listing: one object per 64 MiB slot", async () => {
+  const { clock, store, wal } = setUp();
+  for (let i = 0; i < 2; i++) {
+    wal.append(record(i));
+    await clock.settle();
+  }
+  const found = [];
+  for await (const { slot, key } of listWalSlots(store, "C", OWNER)) found.push([slot, key]);
+  const prefix = "C4CA4238A0B923820DCC509A6F75849B/_kafka_C/1/5/wal/";
+  assert.deepEqual(found, [
+    [0, `${prefix}0-${SLOT_BYTES}`],
+    [1, `${prefix}${SLOT_BYTES}-${2 * SLOT_BYTES}`],
+  ]);
+});
+
+test("bulks, records, PUT latency and unacknowledged bytes are metered", async () => {
+  const { clock, env, wal } = setUp();
+  for (let i = 0; i < 3; i++) wal.append(record(i));
+  await clock.settle();
+  const text = env.metrics.render();
+  for (
+    const line of [
+      "skerry_wal_records_total 3",
+      "skerry_wal_bulk_bytes_count 1",
+      "skerry_wal_put_seconds_count 1",
+      "skerry_wal_unacknowledged_bytes 0",
+    ]
+  ) assert.ok(text.includes(`${line}\n`), line);
+});
+
+test("an idle WAL sends nothing and sets no timer", async () => {
+  const { clock, store, wal } = setUp({ policy: { kind: "metered", putsPerHour: 14_400 } });
+  wal.append(record(0));
+  await clock.advance(10);
+  let requests = 0;
+  store.before = () => void (requests += 1);
+  await clock.advance(3_600_000);
+  assert.deepEqual([requests, clock.timers], [0, 0]);
+});
