@@ -31,11 +31,19 @@ function decoding<T>(codec: CodecName, work: () => T): T {
   }
 }
 
+/** Buffer's slice() shares memory where Uint8Array's copies: the core must never hold one. */
+function plain(buffer: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+}
+
 const gzip: Codec = {
-  compress: (bytes) => zlib.gzipSync(bytes),
+  compress: (bytes) => plain(zlib.gzipSync(bytes)),
   // An output cap of 0 is out of zlib's range; one byte more than asked is refused below.
   decompress: (bytes, bytesMax) =>
-    decoding("gzip", () => zlib.gunzipSync(bytes, { maxOutputLength: Math.max(1, bytesMax) })),
+    decoding(
+      "gzip",
+      () => plain(zlib.gunzipSync(bytes, { maxOutputLength: Math.max(1, bytesMax) })),
+    ),
 };
 
 function createZstd(): Codec | null {
@@ -43,13 +51,13 @@ function createZstd(): Codec | null {
   const { zstdCompressSync, zstdDecompressSync }: Partial<typeof zlib> = zlib;
   if (zstdCompressSync === undefined || zstdDecompressSync === undefined) return null;
   return {
-    compress: (bytes) => zstdCompressSync(bytes),
+    compress: (bytes) => plain(zstdCompressSync(bytes)),
     decompress: (bytes, bytesMax) => {
       const frames = splitZstdFrames(bytes, bytesMax);
       const output = new GrowingOutput(bytesMax, 0);
       const inflate = (frame: Uint8Array): Uint8Array => {
         const maxOutputLength = Math.max(1, bytesMax - output.length);
-        return decoding("zstd", () => zstdDecompressSync(frame, { maxOutputLength }));
+        return decoding("zstd", () => plain(zstdDecompressSync(frame, { maxOutputLength })));
       };
       const [only] = frames;
       if (frames.length === 1 && only !== undefined) return inflate(only);

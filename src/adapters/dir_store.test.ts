@@ -67,7 +67,7 @@ test("deleting the last object of a directory removes it, up to the root", async
   await store.delete(["a/b/c"]);
   assert.deepEqual(await readdir(join(path, "a")), ["d"]);
   await store.delete(["a/d"]);
-  assert.deepEqual((await readdir(path)).sort(), [".tmp"]);
+  assert.deepEqual((await readdir(path)).toSorted(), [".tmp"]);
 });
 
 test("puts and deletes that race over one directory all succeed", async () => {

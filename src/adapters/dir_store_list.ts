@@ -56,7 +56,7 @@ async function namesIn(walk: Walk, directory: string): Promise<readonly string[]
     if (entry.isFile() && name.startsWith(walk.prefix) && name > walk.startAfter) names.push(name);
     if (entry.isDirectory() && mayHold(walk, `${name}/`)) names.push(`${name}/`);
   }
-  return names.sort();
+  return names.toSorted();
 }
 
 function mayHold({ prefix, startAfter }: Walk, directory: string): boolean {

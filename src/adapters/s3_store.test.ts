@@ -64,13 +64,13 @@ for (
 ) {
   test(`${status} ${code} is ${fault}, and sent once`, async () => {
     server.onCall(() => ({ refuse: { status, code } }));
-    const before = server.calls.put;
+    const earlier = server.calls.put;
     await assert.rejects(
       store.put("refused", BODY, { ifAbsent: true }),
       (error) =>
         isFault(error, fault) && error.retriable && messageOf(error).includes("put refused"),
     );
-    assert.equal(server.calls.put, before + 1);
+    assert.equal(server.calls.put, earlier + 1);
     await assert.rejects(store.get("refused"), (error) => isFault(error, fault));
   });
 }
@@ -147,12 +147,12 @@ test("the store's clock comes from the Date header, also of a 412", async () => 
 test("a batch delete reports the keys that stayed, and goes in bounded batches", async () => {
   const keys = Array.from({ length: 501 }, (_, i) => `batch/${i}`);
   server.onCall(() => ({ failKeys: ["batch/3", "batch/7"] }));
-  const before = { ...server.calls };
+  const earlier = { ...server.calls };
   const { gone, failed } = await store.delete(keys);
   assert.deepEqual(failed, ["batch/3", "batch/7"]);
   assert.equal(gone.length, 499);
-  assert.equal(server.calls["delete-batch"] - before["delete-batch"], 1);
-  assert.equal(server.calls.delete - before.delete, 1, "a batch of one is a plain delete");
+  assert.equal(server.calls["delete-batch"] - earlier["delete-batch"], 1);
+  assert.equal(server.calls.delete - earlier.delete, 1, "a batch of one is a plain delete");
 });
 
 test("a store without batch deletes gets single ones, and is not asked again", async () => {
@@ -160,12 +160,12 @@ test("a store without batch deletes gets single ones, and is not asked again", a
   server.onCall(({ op }) =>
     op === "delete-batch" ? { refuse: { status: 501, code: "NotImplemented" } } : undefined
   );
-  const before = { ...server.calls };
+  const earlier = { ...server.calls };
   for (let i = 0; i < 2; i++) {
     assert.deepEqual((await single.delete(["s/1", "s/2"])).gone, ["s/1", "s/2"]);
   }
-  assert.equal(server.calls["delete-batch"] - before["delete-batch"], 1);
-  assert.equal(server.calls.delete - before.delete, 4);
+  assert.equal(server.calls["delete-batch"] - earlier["delete-batch"], 1);
+  assert.equal(server.calls.delete - earlier.delete, 4);
 });
 
 async function* threeParts() {

@@ -162,7 +162,7 @@ class S3Store implements ObjectStore {
       }
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
-    yield* found.sort((a, b) => a.key < b.key ? -1 : 1);
+    yield* found.toSorted((a, b) => a.key < b.key ? -1 : 1);
   }
 
   #listPage(prefix: string, startAfter: string | undefined, token: string | undefined) {

@@ -188,13 +188,13 @@ function addContentMd5(client: S3Client): void {
       for (const name of Object.keys(request.headers)) {
         if (/^x-amz-(sdk-)?checksum-/i.test(name)) delete request.headers[name];
       }
-      request.headers["content-md5"] = toBase64(md5(bodyBytes(request.body)));
+      request.headers["content-md5"] = toBase64(md5(bytesOf(request.body)));
     }
     return next(args);
   }, { step: "build", priority: "low", name: "skerryContentMd5" });
 }
 
-function bodyBytes(body: unknown): Uint8Array {
+function bytesOf(body: unknown): Uint8Array {
   return body instanceof Uint8Array ? body : toUtf8(String(body));
 }
 

@@ -20,7 +20,7 @@ import type { Draft } from "./state.ts";
 
 /** Partitions of a node stay without a leader until somebody takes them with the next epoch. */
 function dropLeader(draft: Draft, node: NodeId): void {
-  for (const [key, row] of [...draft.partitions.entries()]) {
+  for (const [key, row] of draft.partitions.entries()) {
     if (row.leader === node) draft.partitions.set(key, { ...row, leader: null });
   }
 }
@@ -49,7 +49,7 @@ function applyRecoveryBegun(draft: Draft, record: RecordOf<"recovery-begun">, at
 function applyRecovered(draft: Draft, record: RecordOf<"recovery-finished">, at: Position): void {
   const { nodeId, epoch, slot } = record;
   applyUploaded(draft, record, at);
-  for (const row of [...draft.streams.values()]) {
+  for (const row of draft.streams.values()) {
     const owned = row.owner.nodeId === nodeId && row.owner.epoch === epoch;
     if (row.open && owned) applyStreamClosed(draft, row.streamId, row.end);
   }
@@ -105,7 +105,7 @@ function applyTopicDeleted(draft: Draft, topicId: Uuid, at: Position): void {
     if (metaStream !== null) applyStreamDeleted(draft, metaStream, at);
     draft.partitions.delete(key);
   }
-  for (const { streamId, tag } of [...draft.streams.values()]) {
+  for (const { streamId, tag } of draft.streams.values()) {
     if (isTagOf(tag, topicId)) applyStreamDeleted(draft, streamId, at);
   }
   draft.topics.delete(topicId);

@@ -20,7 +20,13 @@ export function destroyObject(draft: Draft, id: ObjectId, at: Position): void {
 function streamSetRow(object: StreamSetRecord, nodeId: NodeId, order: Position): ObjectRow {
   const { objectId, size, bytesCrc, indexCrc, rangesDigest } = object;
   return {
-    ...{ objectId, size, bytesCrc, indexCrc, rangesDigest, nodeId, order },
+    objectId,
+    size,
+    bytesCrc,
+    indexCrc,
+    rangesDigest,
+    nodeId,
+    order,
     kind: "stream-set",
     state: "committed",
     attributes: 0,
@@ -34,7 +40,13 @@ function streamSetRow(object: StreamSetRecord, nodeId: NodeId, order: Position):
 function streamObjectRow(object: StreamObjectRecord, order: Position): ObjectRow {
   const { objectId, size, bytesCrc, indexCrc, attributes, links, streamId, start, end } = object;
   return {
-    ...{ objectId, size, bytesCrc, indexCrc, attributes, links, order },
+    objectId,
+    size,
+    bytesCrc,
+    indexCrc,
+    attributes,
+    links,
+    order,
     kind: links.length > 0 ? "composite" : "stream",
     state: "committed",
     nodeId: null,
@@ -137,7 +149,7 @@ export function applySwept(
   { nodeId, epoch }: RecordOf<"epoch-swept">,
   at: Position,
 ): void {
-  for (const [key, block] of [...draft.idBlocks.entries()]) {
+  for (const [key, block] of draft.idBlocks.entries()) {
     if (block.nodeId !== nodeId || block.epoch !== epoch || block.sweptAt !== null) continue;
     draft.idBlocks.set(key, { ...block, sweptAt: at });
   }
@@ -155,7 +167,7 @@ export function applyPurged(draft: Draft, record: RecordOf<"purged">): void {
   for (const { start, end } of spans) {
     for (let id = start; id < end; id++) draft.objects.delete(id as ObjectId);
   }
-  for (const [key, block] of [...draft.idBlocks.entries()]) {
+  for (const [key, block] of draft.idBlocks.entries()) {
     const gone = inside(spans, block.from, block.to);
     if (gone.length === 0) continue;
     draft.idBlocks.set(key, { ...block, purged: mergeSpans([...block.purged, ...gone]) });

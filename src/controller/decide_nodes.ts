@@ -32,7 +32,7 @@ function findWal(image: StateImage, node: NodeId, epoch: NodeEpoch): FoundWal {
 function heldStreams(image: StateImage, node: NodeId, epoch: NodeEpoch): StreamRow[] {
   return [...image.streams.values()].filter(({ open, owner }) =>
     open && owner.nodeId === node && owner.epoch === epoch
-  ).sort((a, b) => a.streamId - b.streamId);
+  ).toSorted((a, b) => a.streamId - b.streamId);
 }
 
 /** A later recoverer always wins: its entry's position is the token R that the seal carries. */

@@ -79,7 +79,10 @@ export function decideOpenStream(
   }
   const record = {
     type: "stream-opened",
-    ...{ streamId: id, nodeId: by.nodeId, nodeEpoch: by.epoch, epoch },
+    streamId: id,
+    nodeId: by.nodeId,
+    nodeEpoch: by.epoch,
+    epoch,
   } as const;
   return { ok: true, records: [record], result: { start: row.start, end: nextOffset(row) } };
 }

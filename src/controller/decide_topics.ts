@@ -41,7 +41,12 @@ export function decideCreateTopic(
   const leaders = leadersOf(image, topicId, 0, partitions);
   return approve({
     type: "topic-created",
-    ...{ topicId, name, replicationFactor, configs, internal, leaders },
+    topicId,
+    name,
+    replicationFactor,
+    configs,
+    internal,
+    leaders,
   });
 }
 

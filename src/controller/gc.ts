@@ -14,7 +14,7 @@ export function destroyedObjects(image: Image): Destroyed[] {
   for (const { objectId, destroyedAt } of image.objects.values()) {
     if (destroyedAt !== null) found.push({ objectId, destroyedAt });
   }
-  return found.sort((a, b) => a.destroyedAt - b.destroyedAt || a.objectId - b.objectId);
+  return found.toSorted((a, b) => a.destroyedAt - b.destroyedAt || a.objectId - b.objectId);
 }
 
 /** Earlier incarnations of a node that hold reserved ids and are recovered. */
@@ -26,7 +26,7 @@ export function sweepableEpochs(image: Image, node: NodeId): NodeEpoch[] {
     const wal = image.wals.get(walKey(node, block.epoch));
     if (wal === undefined || wal.state.kind === "sealed") epochs.add(block.epoch);
   }
-  return [...epochs].sort((a, b) => a - b);
+  return [...epochs].toSorted((a, b) => a - b);
 }
 
 export interface SweptBlock {
@@ -37,7 +37,7 @@ export interface SweptBlock {
 
 export function sweptBlocks(image: Image): SweptBlock[] {
   return [...image.idBlocks.values()].filter(({ sweptAt }) => sweptAt !== null)
-    .sort((a, b) => a.from - b.from)
+    .toSorted((a, b) => a.from - b.from)
     .map((block) => ({ block, ids: unnamedIds(image, block) }));
 }
 
@@ -45,7 +45,7 @@ export function sweptBlocks(image: Image): SweptBlock[] {
 export function forgettableWals(image: Image, node: NodeId): NodeEpoch[] {
   return [...image.wals.values()]
     .filter(({ nodeId, state }) => nodeId === node && state.kind === "sealed")
-    .map(({ epoch }) => epoch).sort((a, b) => a - b);
+    .map(({ epoch }) => epoch).toSorted((a, b) => a - b);
 }
 
 /** The last of ascending positions for which `isOld` holds; positions age in order. */

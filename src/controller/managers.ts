@@ -137,7 +137,7 @@ function createRecoveryManager(
           wal.nodeId === nodeId && wal.epoch !== current && wal.state.kind !== "sealed"
         )
         .map(({ nodeId: node, epoch }) => ({ nodeId: node, epoch }))
-        .sort((a, b) => a.epoch - b.epoch);
+        .toSorted((a, b) => a.epoch - b.epoch);
     },
     async beginRecovery(nodeId, epoch) {
       const by = requester();

@@ -64,7 +64,7 @@ export class ObjectLog {
       const at = parseSnapshotKey(clusterId, info.key);
       if (at !== null) found.push({ ...info, at });
     }
-    return found.sort((a, b) => b.at - a.at);
+    return found.toSorted((a, b) => b.at - a.at);
   }
 
   /** The caller stands on the newest snapshot of a listing that began at `monotonicMs`. */

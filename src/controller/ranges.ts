@@ -68,7 +68,7 @@ export function rangesByStream(ranges: readonly StreamRange[]): Map<StreamId, Sp
  */
 export function rangesDigest(ranges: readonly StreamRange[]): string {
   const writer = new ByteWriter(ranges.length * 24);
-  const streams = [...rangesByStream(ranges)].sort(([a], [b]) => a - b);
+  const streams = [...rangesByStream(ranges)].toSorted(([a], [b]) => a - b);
   for (const [stream, spans] of streams) {
     for (const { start, end } of mergeSpans(spans)) {
       writer.i64(stream);

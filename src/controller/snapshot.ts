@@ -34,18 +34,20 @@ function compare(a: number | string, b: number | string): number {
 }
 
 function sortedRows<K extends number | string, V>(table: ReadonlyMap<K, V>): V[] {
-  return [...table].sort(([a], [b]) => compare(a, b)).map(([, row]) => row);
+  return [...table].toSorted(([a], [b]) => compare(a, b)).map(([, row]) => row);
 }
 
 function sortedPairs<K extends number | string, V>(table: ReadonlyMap<K, V>): [K, V][] {
-  return [...table].sort(([a], [b]) => compare(a, b));
+  return [...table].toSorted(([a], [b]) => compare(a, b));
 }
 
 /** The tables as plain JSON values; what can be derived is left out. */
 export function dumpTables(state: State): object {
   const { nextStreamId, nextObjectId, nextProducerId } = state;
   return {
-    ...{ nextStreamId, nextObjectId, nextProducerId },
+    nextStreamId,
+    nextObjectId,
+    nextProducerId,
     nodes: sortedRows(state.nodes),
     wals: sortedRows(state.wals),
     topics: sortedRows(state.topics),

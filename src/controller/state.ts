@@ -95,6 +95,7 @@ export class DraftTable<K, V> implements Table<K, V> {
     this.#changes.set(key, undefined);
   }
 
+  /** Rows may be set or removed while this runs: each is seen once. */
   *entries(): IterableIterator<[K, V]> {
     for (const [key, base] of this.#base) {
       const value = this.#changes.has(key) ? this.#changes.get(key) : base;

@@ -69,7 +69,7 @@ export function checkOwner(
 /** Nodes that may lead, ascending: the order must be the same on every replica. */
 export function liveNodes(image: StateImage): NodeId[] {
   return [...image.nodes.values()].filter((row: NodeRow) => row.state === "live")
-    .map(({ nodeId }) => nodeId).sort((a, b) => a - b);
+    .map(({ nodeId }) => nodeId).toSorted((a, b) => a - b);
 }
 
 export function countProblem(count: number, max: number): Refused | null {

@@ -138,8 +138,6 @@ export const META_HOLLOW_SHARE = 0.6;
 export const META_COMPACT_BYTES_MIN = 64 * KIB;
 /** Difference of offsets within one segment: relative offsets have 31 bits (strictly below). */
 export const SEGMENT_OFFSETS_MAX = 2 ** 31 - 1;
-/** What a record batch may inflate to for a look at its records: ten times the largest payload is enough. */
-export const INFLATED_BATCH_BYTES_MAX = 256 * MIB;
 /** Object ids in one reservation. */
 export const OBJECT_IDS_RESERVED_MAX = 65_536;
 /** Producer ids in one allocation: a node takes a block and serves clients from it. */
@@ -184,3 +182,11 @@ export const FRAME_BYTES_TRUSTED_MAX = 4 * MIB;
 export const UNCOPIED_BYTES_MIN = 4 * KIB;
 /** Partitions of one topic: their leaders fit one metadata entry with ease. */
 export const TOPIC_PARTITIONS_MAX = 10_000;
+/** A batch's records may inflate to this many bytes whatever its size; clients batch a few MiB at most. */
+export const INFLATED_BATCH_BYTES = 64 * MIB;
+/** Above that, to this many times the batch's size: what inflates further is a bomb. */
+export const INFLATED_BATCH_RATIO = 10;
+/** Records of one HTTP request that go to one partition are cut into batches of about this size. */
+export const HTTP_BATCH_BYTES = MIB;
+/** What a record or a header adds to its bytes at most, for estimates before it is encoded. */
+export const RECORD_OVERHEAD_BYTES_MAX = 64;

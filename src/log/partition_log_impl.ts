@@ -4,14 +4,13 @@
  */
 import { assert } from "../lib/assert.ts";
 import type { Offset, StreamEpoch } from "../lib/brand.ts";
-import { setInt64, viewOf } from "../lib/bytes.ts";
 import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { CHECKPOINT_BYTES } from "../lib/limits.ts";
 import type { Env } from "../env/env.ts";
-import { type BatchHeader, readBatchHeader } from "../protocol/record_batch.ts";
+import { assignOffsets, readBatchHeader } from "../protocol/record_batch.ts";
 import { endOffset, type StreamRecord } from "../storage/stream_record.ts";
 import type { Stream, StreamAppend } from "../stream/stream.ts";
-import { checkBatch, stampAppendTime } from "./append_check.ts";
+import { checkBatch } from "./append_check.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import { HighWatermark } from "./high_watermark.ts";
 import { type LogState, sequencedOf } from "./log_state.ts";
@@ -30,7 +29,6 @@ import type { ProducerBatch, SequencedBatch } from "./producer_state.ts";
 import { segmentsToDelete } from "./retention.ts";
 import { findByTime, findLargestTime, type TimeLookupInput } from "./time_lookup.ts";
 
-const LEADER_EPOCH_AT = 12;
 const OUT_OF_RANGE: ReadRefused = { ok: false, error: "OFFSET_OUT_OF_RANGE" };
 
 export interface PartitionLogOptions {
@@ -122,7 +120,7 @@ export class PartitionLogImpl implements PartitionLog {
       case "refuse":
         return { ok: false, error: admission.error, message: admission.message };
       case "accept":
-        return this.#write(checked.batch, checked.header, sequenced, nowMs);
+        return this.#write(checked.batch, sequenced, nowMs);
     }
   }
 
@@ -136,28 +134,23 @@ export class PartitionLogImpl implements PartitionLog {
 
   #write(
     batch: Uint8Array,
-    header: BatchHeader,
     sequenced: SequencedBatch,
     nowMs: number,
   ): Appended | AppendRefused {
     const baseOffset = this.#log.nextOffset;
     const logAppendTimeMs = this.#stampMs(nowMs);
-    if (logAppendTimeMs >= 0) stampAppendTime(batch, logAppendTimeMs);
-    const view = viewOf(batch);
-    setInt64(view, 0, baseOffset);
-    view.setInt32(LEADER_EPOCH_AT, this.leaderEpoch);
+    const stampMs = logAppendTimeMs < 0 ? null : logAppendTimeMs;
+    assignOffsets(batch, baseOffset, this.leaderEpoch, stampMs);
     let stored: StreamAppend;
     try {
-      stored = this.#log.append(header.lastOffsetDelta + 1, batch);
+      stored = this.#log.append(sequenced.lastOffsetDelta + 1, batch);
     } catch (error) {
-      // The caller may offer the batch again.
-      setInt64(view, 0, 0);
       return this.#refused(error, sequenced);
     }
     assert(stored.baseOffset === baseOffset, "the stream's offsets are the log's");
     this.#state.learn(readBatchHeader(batch), batch.length, this.#config, nowMs);
     this.#uncheckpointedBytes += batch.length;
-    const lastOffset = baseOffset + header.lastOffsetDelta;
+    const lastOffset = baseOffset + sequenced.lastOffsetDelta;
     return {
       ok: true,
       baseOffset,

@@ -65,7 +65,7 @@ export function createMemoryStore(clock: Clock): ObjectStore {
     },
 
     async *list(prefix, { startAfter } = {}) {
-      sortedKeys ??= [...objects.keys()].sort();
+      sortedKeys ??= [...objects.keys()].toSorted();
       for (const key of sortedKeys) {
         if (!key.startsWith(prefix) || (startAfter !== undefined && key <= startAfter)) continue;
         const stored = objects.get(key);

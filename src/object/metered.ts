@@ -19,88 +19,115 @@ function failure(error: unknown): string {
   return isFault(error) ? error.code : "error";
 }
 
-export function meteredStore(
-  store: ObjectStore,
-  { clock, metrics }: { readonly clock: Clock; readonly metrics: Metrics },
-): ObjectStore {
-  function record(op: Op, outcome: string, startedMs: number, requests = 1): void {
-    metrics.count(REQUESTS, { op, outcome }, requests);
-    metrics.observe(SECONDS, (clock.monotonicMs() - startedMs) / 1_000, { op });
+class Meter {
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+
+  constructor(clock: Clock, metrics: Metrics) {
+    this.#clock = clock;
+    this.#metrics = metrics;
   }
 
-  async function measured<T>(
+  nowMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  bytes(op: Op, count: number): void {
+    this.#metrics.count(BYTES, { op }, count);
+  }
+
+  record(op: Op, outcome: string, startedMs: number, requests = 1): void {
+    this.#metrics.count(REQUESTS, { op, outcome }, requests);
+    this.#metrics.observe(SECONDS, (this.nowMs() - startedMs) / 1_000, { op });
+  }
+
+  async run<T>(
     op: Op,
     work: () => Promise<T>,
     outcomeOf: (value: T) => string,
     requests: () => number = () => 1,
   ): Promise<T> {
-    const startedMs = clock.monotonicMs();
+    const startedMs = this.nowMs();
     try {
       const value = await work();
-      record(op, outcomeOf(value), startedMs, requests());
+      this.record(op, outcomeOf(value), startedMs, requests());
       return value;
     } catch (error) {
-      record(op, failure(error), startedMs, requests());
+      this.record(op, failure(error), startedMs, requests());
       throw error;
     }
   }
+}
 
-  function putParts(key: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
-    let count = 0;
-    async function* counted() {
-      for await (const part of parts) {
-        count++;
-        metrics.count(BYTES, { op: "put_parts" }, part.length);
-        yield part;
-      }
-    }
-    // One part is a plain put; more need a request to begin and one to complete.
-    const requests = () => count < 2 ? 1 : count + 2;
-    return measured("put_parts", () => store.putParts(key, counted()), () => "ok", requests);
-  }
-
-  async function* list(prefix: string, options?: ListOptions): AsyncIterable<ObjectInfo> {
-    const startedMs = clock.monotonicMs();
-    let keys = 0;
-    let outcome = "ok";
-    try {
-      for await (const info of store.list(prefix, options)) {
-        keys++;
-        yield info;
-      }
-    } catch (error) {
-      outcome = failure(error);
-      throw error;
-    } finally {
-      record("list", outcome, startedMs, Math.max(1, Math.ceil(keys / STORE_LIST_PAGE_KEYS)));
+function putParts(
+  store: ObjectStore,
+  meter: Meter,
+  key: string,
+  parts: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  let count = 0;
+  async function* counted() {
+    for await (const part of parts) {
+      count++;
+      meter.bytes("put_parts", part.length);
+      yield part;
     }
   }
+  // One part is a plain put; more need a request to begin and one to complete.
+  const requests = () => count < 2 ? 1 : count + 2;
+  return meter.run("put_parts", () => store.putParts(key, counted()), () => "ok", requests);
+}
 
+async function* list(
+  store: ObjectStore,
+  meter: Meter,
+  prefix: string,
+  options?: ListOptions,
+): AsyncIterable<ObjectInfo> {
+  const startedMs = meter.nowMs();
+  let keys = 0;
+  let outcome = "ok";
+  try {
+    for await (const info of store.list(prefix, options)) {
+      keys++;
+      yield info;
+    }
+  } catch (error) {
+    outcome = failure(error);
+    throw error;
+  } finally {
+    const pages = Math.max(1, Math.ceil(keys / STORE_LIST_PAGE_KEYS));
+    meter.record("list", outcome, startedMs, pages);
+  }
+}
+
+const found = (value: unknown): string => value === null ? "missing" : "ok";
+
+export function meteredStore(
+  store: ObjectStore,
+  { clock, metrics }: { readonly clock: Clock; readonly metrics: Metrics },
+): ObjectStore {
+  const meter = new Meter(clock, metrics);
   return {
     async put(key, body, options) {
-      const answer = await measured(
+      const answer = await meter.run(
         "put",
         () => store.put(key, body, options),
         ({ created }) => created ? "ok" : "exists",
       );
-      if (answer.created) metrics.count(BYTES, { op: "put" }, body.length);
+      if (answer.created) meter.bytes("put", body.length);
       return answer;
     },
-    putParts,
+    putParts: (key, parts) => putParts(store, meter, key, parts),
     async get(key, options) {
-      const got = await measured(
-        "get",
-        () => store.get(key, options),
-        (value) => value === null ? "missing" : "ok",
-      );
-      if (got !== null) metrics.count(BYTES, { op: "get" }, got.bytes.length);
+      const got = await meter.run("get", () => store.get(key, options), found);
+      if (got !== null) meter.bytes("get", got.bytes.length);
       return got;
     },
-    head: (key) =>
-      measured("head", () => store.head(key), (value) => value === null ? "missing" : "ok"),
-    list,
+    head: (key) => meter.run("head", () => store.head(key), found),
+    list: (prefix, options) => list(store, meter, prefix, options),
     delete: (keys) =>
-      measured(
+      meter.run(
         "delete",
         () => store.delete(keys),
         ({ failed }) => failed.length === 0 ? "ok" : "partial",

@@ -43,7 +43,7 @@ function parseDecimal(text: string | undefined): number | null {
 
 /** The hex digits are reversed: consecutive ids then spread over the store's key partitions. */
 export function dataKey(clusterId: string, id: ObjectId): string {
-  const hash = [...id.toString(16).padStart(HASH_DIGITS, "0")].reverse().join("");
+  const hash = id.toString(16).padStart(HASH_DIGITS, "0").split("").toReversed().join("");
   return `${hash}/${namespace(clusterId)}/${id}`;
 }
 

@@ -109,7 +109,7 @@ async function probeReads(
   const listed: string[] = [];
   for await (const info of store.list(probeKey(run, ""))) listed.push(info.key);
   check(
-    listed.join() === Object.values(keys).sort().join(),
+    listed.join() === Object.values(keys).toSorted().join(),
     "a listing does not show what was just written",
   );
 }

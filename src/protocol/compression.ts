@@ -2,7 +2,7 @@
 import type { CodecName, Codecs } from "../env/codecs.ts";
 import { DecodeError } from "../lib/bytes.ts";
 import { corrupt } from "../lib/corrupt.ts";
-import { INFLATED_BATCH_BYTES_MAX } from "../lib/limits.ts";
+import { INFLATED_BATCH_BYTES, INFLATED_BATCH_RATIO } from "../lib/limits.ts";
 
 const CODEC_MASK = 7;
 /** The position is the id; null stands for "not compressed". */
@@ -30,5 +30,6 @@ export function inflateRecords(
   }
   if (codec === null) return payload;
   if (!codecs.supports(codec)) throw corrupt(`Cannot inflate records: this host lacks ${codec}`);
-  return codecs.decompress(codec, payload, INFLATED_BATCH_BYTES_MAX);
+  const bytesMax = Math.max(INFLATED_BATCH_BYTES, INFLATED_BATCH_RATIO * payload.length);
+  return codecs.decompress(codec, payload, bytesMax);
 }

@@ -161,20 +161,26 @@ export function objectStoreContract(
     check("a listing is ascending by code unit, across directories", async (store) => {
       const keys = ["a/b/c", "a-b", "a/b-c", "b", "a/b/d/e", "Z", "a/0", "a.b", "a/b.c"];
       for (const key of keys) await store.put(key, bytes(1));
-      assert.deepEqual(await keysOf(store, ""), keys.slice().sort());
-      assert.deepEqual(await keysOf(store, "a/"), keys.filter((k) => k.startsWith("a/")).sort());
-      assert.deepEqual(await keysOf(store, "a/b"), keys.filter((k) => k.startsWith("a/b")).sort());
+      assert.deepEqual(await keysOf(store, ""), keys.toSorted());
+      assert.deepEqual(
+        await keysOf(store, "a/"),
+        keys.filter((k) => k.startsWith("a/")).toSorted(),
+      );
+      assert.deepEqual(
+        await keysOf(store, "a/b"),
+        keys.filter((k) => k.startsWith("a/b")).toSorted(),
+      );
       assert.deepEqual(await keysOf(store, "a/b/"), ["a/b/c", "a/b/d/e"]);
       assert.deepEqual(await keysOf(store, "none/"), []);
       for (const after of [...keys, "a/", "a/b", "a/b/", "A", "zz"]) {
         assert.deepEqual(
           await keysOf(store, "", after),
-          keys.filter((k) => k > after).sort(),
+          keys.filter((k) => k > after).toSorted(),
           after,
         );
         assert.deepEqual(
           await keysOf(store, "a/", after),
-          keys.filter((k) => k.startsWith("a/") && k > after).sort(),
+          keys.filter((k) => k.startsWith("a/") && k > after).toSorted(),
         );
       }
     });
@@ -191,7 +197,12 @@ export function objectStoreContract(
     check("a delete answers for every key; a missing one is gone", async (store) => {
       for (const key of ["d/1", "d/2", "d/e/3"]) await store.put(key, bytes(1));
       const answer = await store.delete(["d/1", "d/missing", "nowhere/at/all", "d/e/3"]);
-      assert.deepEqual([...answer.gone].sort(), ["d/1", "d/e/3", "d/missing", "nowhere/at/all"]);
+      assert.deepEqual([...answer.gone].toSorted(), [
+        "d/1",
+        "d/e/3",
+        "d/missing",
+        "nowhere/at/all",
+      ]);
       assert.deepEqual(answer.failed, []);
       assert.deepEqual(await keysOf(store, "d/"), ["d/2"]);
       assert.deepEqual(await store.delete([]), { gone: [], failed: [] });
@@ -239,7 +250,7 @@ export function objectStoreContract(
         "s/a@b,c;d",
       ];
       for (const [i, key] of keys.entries()) await store.put(key, bytes(i));
-      assert.deepEqual(await keysOf(store, "s/"), keys.slice().sort());
+      assert.deepEqual(await keysOf(store, "s/"), keys.toSorted());
       for (const [i, key] of keys.entries()) {
         assert.deepEqual((await store.get(key))?.bytes, bytes(i), key);
       }

@@ -50,6 +50,16 @@ export class EngineWorld {
     return streamEpoch(++this.#epoch);
   }
 
+  /** Moves time until the work has its outcome: its retries sleep on the fake clock. */
+  async drive<T>(work: Promise<T>): Promise<T> {
+    let isSettled = false;
+    const settled = () => void (isSettled = true);
+    work.then(settled, settled);
+    await this.clock.settle();
+    for (let i = 0; !isSettled && i < 100; i++) await this.clock.advance(1_000);
+    return await work;
+  }
+
   async start(start: StartOptions = {}): Promise<RunningEngine> {
     const { env } = this;
     const { judge = () => "ok", recover = true, recoveryBytesMax } = start;

@@ -47,6 +47,13 @@ export function faultOnCall(nth: number, fault: StoreFault, ops?: readonly Store
   return ({ op }) => (ops === undefined || ops.includes(op)) && ++seen === nth ? fault : undefined;
 }
 
+function untilAborted(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve();
+    signal?.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
 export function faultyStore(store: ObjectStore, clock: Clock, first?: FaultPlan): FaultyStore {
   const calls: StoreCall[] = [];
   let plan = first;
@@ -69,27 +76,20 @@ export function faultyStore(store: ObjectStore, clock: Clock, first?: FaultPlan)
     signal?: AbortSignal,
   ): Promise<T> {
     const met = plan?.(call);
-    switch (met?.kind) {
-      case undefined:
-        return await work();
-      case "fail":
-        throw fault(call, met.code);
-      case "lose-answer":
-        await work();
-        throw fault(call, met.code);
-      case "delay":
-        await sleep(clock, met.delayMs, signal);
-        return await work();
-      case "late":
-        clock.after(met.delayMs, () => void work().catch(() => undefined));
-        throw fault(call);
-      case "hang":
-        if (met.happens) await work();
-        await new Promise<void>((resolve) =>
-          signal?.addEventListener("abort", () => resolve(), { once: true })
-        );
-        throw fault(call, "aborted");
+    if (met?.kind === "fail") throw fault(call, met.code);
+    if (met?.kind === "late") {
+      clock.after(met.delayMs, () => void work().catch(() => undefined));
+      throw fault(call);
     }
+    if (met?.kind === "hang") {
+      if (met.happens) await work();
+      await untilAborted(signal);
+      throw fault(call, "aborted");
+    }
+    if (met?.kind === "delay") await sleep(clock, met.delayMs, signal);
+    const value = await work();
+    if (met?.kind === "lose-answer") throw fault(call, met.code);
+    return value;
   }
 
   return {

@@ -156,7 +156,7 @@ class Bucket {
     const prefix = query.get("prefix") ?? "";
     const after = query.get("continuation-token") ?? query.get("start-after") ?? "";
     const all = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after)
-      .sort();
+      .toSorted();
     const page = all.slice(0, this.#pageKeys);
     const next = all.length > page.length ? page.at(-1) : undefined;
     return xml(listXml(page.map((key) => ({ key, ...this.objects.get(key)! })), next));
@@ -190,7 +190,7 @@ class Bucket {
     }
     this.uploads.delete(id);
     if (method === "DELETE") return { status: 204 };
-    const parts = [...upload.parts].sort(([a], [b]) => a - b).map(([, part]) => part);
+    const parts = [...upload.parts].toSorted(([a], [b]) => a - b).map(([, part]) => part);
     this.put(key, concatBytes(parts), false);
     return xml(completeXml(key, this.objects.get(key)!.etag));
   }

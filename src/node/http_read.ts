@@ -1,0 +1,89 @@
+/** Reads records of one partition for HTTP: whole batches in, single records out, with a long poll. */
+import { sleep } from "../env/clock.ts";
+import type { Env } from "../env/env.ts";
+import type { LogRead, PartitionLog } from "../log/partition_log.ts";
+import { readRecords } from "../protocol/record.ts";
+import { isControlBatch, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
+import type { ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
+
+interface Taken {
+  readonly records: readonly RecordOutput[];
+  readonly next: number;
+}
+
+/** Records from `start` on, at most `recordsMax`; skips control batches and what compaction removed. */
+function take(read: LogRead, start: number, recordsMax: number, env: Env): Taken {
+  const records: RecordOutput[] = [];
+  let next = start;
+  for (const batch of read.batches) {
+    const header = readBatchHeader(batch);
+    if (!isControlBatch(header)) {
+      for (const record of readRecords(batch, env.codecs)) {
+        if (record.offset < start) continue;
+        if (records.length === recordsMax) return { records, next };
+        records.push({
+          offset: record.offset,
+          timestampMs: record.timestamp,
+          key: record.key,
+          value: record.value,
+          headers: record.headers.map(({ key, value }) => ({ name: key, value })),
+        });
+        next = record.offset + 1;
+      }
+    }
+    next = Math.max(next, lastOffset(header) + 1);
+  }
+  return { records, next };
+}
+
+/** Ends early when the log advances or closes, or when the caller goes away. */
+async function waitForAdvance(
+  log: PartitionLog,
+  env: Env,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const wake = new AbortController();
+  const end = () => wake.abort();
+  const unsubscribe = log.onAdvance(end);
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  await sleep(env.clock, waitMs, wake.signal);
+  signal.removeEventListener("abort", end);
+  unsubscribe();
+}
+
+function startOf(log: PartitionLog, offset: ReadQuery["offset"]): number {
+  if (offset === "earliest") return log.logStartOffset;
+  return offset === "latest" ? log.highWatermark : offset;
+}
+
+export async function readFrom(log: PartitionLog, query: ReadQuery, env: Env): Promise<ReadAnswer> {
+  const start = startOf(log, query.offset);
+  const endMs = env.clock.monotonicMs() + query.waitMs;
+  for (;;) {
+    const read = await log.read(start, {
+      bytesMax: query.bytesMax,
+      isolation: "committed",
+      signal: query.signal,
+    });
+    if (read === null || !read.ok) {
+      const { logStartOffset: logStart, highWatermark } = log;
+      const message = `Cannot read offset ${start}: the log holds ${logStart} to ${highWatermark}`;
+      return { ok: false, error: "OFFSET_OUT_OF_RANGE", message, logStart, highWatermark };
+    }
+    const { records, next } = take(read, start, query.recordsMax, env);
+    const leftMs = endMs - env.clock.monotonicMs();
+    if (next > start || leftMs <= 0 || query.signal.aborted) {
+      return {
+        ok: true,
+        records,
+        next,
+        highWatermark: read.highWatermark,
+        logStart: read.logStartOffset,
+      };
+    }
+    if (log.highWatermark > start) continue;
+    await waitForAdvance(log, env, leftMs, query.signal);
+  }
+}
