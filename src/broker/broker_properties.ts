@@ -48,6 +48,12 @@ const OWN: readonly Property[] = [
     words: ["durable", "log-end"],
     documentation: "What acks=1 waits for: durable storage, or only a place in the log.",
   },
+  {
+    name: "skerry.http.cors.origins",
+    type: "list",
+    fallback: "",
+    documentation: "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
+  },
 ];
 
 /** `log.retention.hours` and its like: same bounds, other unit, no default of their own. */

@@ -62,11 +62,13 @@ function byOffset(draft: Draft, ids: readonly ObjectId[]): ObjectId[] {
   return ids.toSorted((a, b) => start(a) - start(b));
 }
 
-/** An object of a stream that is gone meanwhile is destroyed at once, or the store would keep it for ever. */
+/** An object of a stream that is gone, or wholly below its start, is destroyed at once: no leak. */
 function addStreamObject(draft: Draft, object: StreamObjectRecord, at: Position): void {
   draft.objects.set(object.objectId, streamObjectRow(object, at));
   const stream = draft.streams.get(object.streamId);
-  if (stream === undefined) return destroyObject(draft, object.objectId, at);
+  if (stream === undefined || object.end <= stream.start) {
+    return destroyObject(draft, object.objectId, at);
+  }
   const objects = byOffset(draft, [...stream.objects, object.objectId]);
   draft.streams.set(object.streamId, { ...stream, objects });
 }

@@ -190,3 +190,51 @@ export const INFLATED_BATCH_RATIO = 10;
 export const HTTP_BATCH_BYTES = MIB;
 /** What a record or a header adds to its bytes at most, for estimates before it is encoded. */
 export const RECORD_OVERHEAD_BYTES_MAX = 64;
+/** Reads of the store at once: enough to hide its latency, few enough to keep its connections alive. */
+export const STORE_READS_MAX = 64;
+/** Puts and deletes at once. */
+export const STORE_WRITES_MAX = 32;
+/** Multipart uploads at once; each holds a part in memory. */
+export const STORE_UPLOADS_MAX = 4;
+/** Uncommitted WAL slots on a directory, where a slot costs a file instead of money. */
+export const SLOTS_MAX_DIR = 64_000;
+/** PUTs per hour that a store with prices is given: one bulk each 250 ms under load. */
+export const METERED_PUTS_PER_HOUR = 14_400;
+/** How often an open partition looks at retention, expiry and its checkpoint; nothing dirty, nothing written. */
+export const PARTITION_TICK_MS = 30_000;
+/** Requests of one connection between socket and answer; clients of ours and theirs keep at most 5. */
+export const CONNECTION_REQUESTS_MAX = 32;
+/** A frame may take this long whatever its size; afterwards it must keep FRAME_BYTES_PER_S_MIN. */
+export const FRAME_GRACE_MS = 30_000;
+/** Slowest arrival of a frame past its grace; a slow uplink has more, a slow-loris less. */
+export const FRAME_BYTES_PER_S_MIN = 1024;
+/** Answers are written in pieces up to this, so that progress of a slow reader can be seen. */
+export const WRITE_BYTES_MAX = MIB;
+/** Small answers that are ready together are copied into one write up to this size. */
+export const WRITE_COALESCED_BYTES_MAX = 64 * KIB;
+/** A reader that takes no WRITE_BYTES_MAX piece for this long loses its connection and its permits. */
+export const WRITE_STALL_MS = 60_000;
+/** Answers in flight get this long when the server closes; below the 30 s of a whole shutdown. */
+export const CONNECTION_DRAIN_MS = 10_000;
+/** Produce bytes between sockets and the WAL, node-wide. */
+export const PRODUCE_PERMIT_BYTES = 256 * MIB;
+/** Fetch answers out of memory, node-wide, until they have left. */
+export const HOT_FETCH_PERMIT_BYTES = 128 * MIB;
+/** Fetch answers out of objects, node-wide, until they have left. */
+export const COLD_FETCH_PERMIT_BYTES = 128 * MIB;
+/** A produce waits at least this long for the store, however small its time-out: a PUT takes its time. */
+export const PRODUCE_TIMEOUT_MS_MIN = 1_000;
+/** A fetch session idle for this long makes room for a new one (Kafka's value). */
+export const FETCH_SESSION_IDLE_MS = 120_000;
+/** Partitions that one fetch session remembers. */
+export const FETCH_SESSION_PARTITIONS_MAX = 10_000;
+/** Longest wait of one long poll; longer ones are answered empty and asked again. */
+export const FETCH_WAIT_MS_MAX = 300_000;
+/** Producer ids are reserved in blocks of this size, as Kafka's: one metadata entry each. */
+export const PRODUCER_ID_BLOCK = 1_000;
+/** Bytes received ahead of the reader on one connection: one large socket chunk, so reads rarely wait. */
+export const CONNECTION_READ_AHEAD_BYTES = 256 * KIB;
+/** How long a connection that we closed may still take its last answers; then it is cut. */
+export const CONNECTION_LINGER_MS = 1_000;
+/** Silence after which the kernel starts to probe whether a peer is still there. */
+export const CONNECTION_KEEP_ALIVE_MS = 60_000;

@@ -13,6 +13,7 @@ import { MetaStream } from "./meta_stream.ts";
 import type { LogConfig, PartitionLog } from "./partition_log.ts";
 import { PartitionLogImpl } from "./partition_log_impl.ts";
 import { restore, type Restored } from "./restore.ts";
+import { Segment } from "./segment.ts";
 
 const LOG_STREAM = "log";
 const TIME_STREAM = "tim";
@@ -73,7 +74,7 @@ async function open(options: OpenPartitionLogOptions, opening: Opening): Promise
   const meta = new MetaStream(metaStream);
   await meta.load();
   const logMeta = options.metaStream === null
-    ? await createLog(meta, opening)
+    ? await createLog(meta, opening, options.env.clock.nowMs())
     : storedLog(meta, metaStream);
   if (options.metaStream === null) await options.onMetaStreamCreated(metaStream.streamId);
   const log = logMeta.created ?? await opening.stream(logMeta.streams.get(LOG_STREAM)!);
@@ -89,11 +90,15 @@ interface OpenedLogMeta extends LogMeta {
   readonly created?: Stream;
 }
 
-async function createLog(meta: MetaStream, opening: Opening): Promise<OpenedLogMeta> {
+async function createLog(
+  meta: MetaStream,
+  opening: Opening,
+  nowMs: number,
+): Promise<OpenedLogMeta> {
   const created = await opening.stream(null);
   const logMeta: LogMeta = {
     streams: new Map([[LOG_STREAM, created.streamId]]),
-    segments: [],
+    segments: [new Segment(created.startOffset, nowMs).toMeta()],
     countedTo: 0,
   };
   await meta.put("LOG", encodeLogMeta(logMeta));

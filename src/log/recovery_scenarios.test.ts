@@ -359,11 +359,19 @@ describe("damaged or odd snapshots", () => {
       ...list.slice(-1).map(({ offset, bytes }) => ({ offset, bytes: change(bytes) })),
     ]);
 
+  async function newestLength(): Promise<number> {
+    let length = 0;
+    newestBytes(await twoSnapshots(), (bytes) => {
+      length = bytes.length;
+      return bytes;
+    });
+    assert.ok(length > 100);
+    return length;
+  }
+
   test("36: the newest snapshot cut at every byte", async () => {
-    const whole = (await twoSnapshots()).streams;
-    assert.ok(whole.calls > 0);
-    const length = 100;
-    for (let cut = 0; cut < length; cut += 7) {
+    const length = await newestLength();
+    for (let cut = 0; cut < length; cut++) {
       const h = await twoSnapshots();
       newestBytes(h, (bytes) => bytes.subarray(0, cut));
       await expectWholeState(h);
@@ -371,9 +379,10 @@ describe("damaged or odd snapshots", () => {
   });
 
   test("37: a flipped bit", async () => {
-    for (let byte = 0; byte < 100; byte += 9) {
+    const length = await newestLength();
+    for (let byte = 0; byte < length; byte += 5) {
       const h = await twoSnapshots();
-      newestBytes(h, (bytes) => bytes.with(byte, bytes[byte]! ^ 0x10));
+      newestBytes(h, (bytes) => bytes.map((value, at) => at === byte ? value ^ 0x10 : value));
       await expectWholeState(h);
     }
   });

@@ -80,7 +80,8 @@ class MemoryStreamStore implements MemoryStreams {
   }
 
   enter(op: StreamOp, stream: StreamId | null): void {
-    const error = this.fail?.(op, this.calls++, stream) ?? null;
+    const call = this.calls++;
+    const error = this.fail?.(op, call, stream) ?? null;
     if (error !== null) throw error;
   }
 

@@ -1,0 +1,195 @@
+/**
+ * Produce (key 0), versions 3-13.
+ * Behaviour: acks=1 and acks=all wait until the batch is durable; acks=0 sends no answer and hangs up
+ * when something failed. With `skerry.acks.one=log-end` acks=1 only waits for a place in the log.
+ * Requests of one connection are appended in order of arrival and wait side by side.
+ * Deviations: 0-2 are listed for old librdkafka and refused; records are not inflated unless the topic
+ * needs it; min.insync.replicas is not enforced; transactional batches are refused, there are no
+ * transactions; a time-out below one second waits one second.
+ * Version notes: 7 zstd (KIP-110) · 8 error texts (KIP-467) · 9 flexible · 10 leader hints (KIP-951)
+ * · 13 topic ids (KIP-516).
+ */
+import { viewOf } from "../../lib/bytes.ts";
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  produceApi,
+  type ProduceRequest,
+  type ProduceResponse,
+} from "../../protocol/message/00_produce.ts";
+import type { TopicRow } from "../../controller/image.ts";
+import type { PartitionLog } from "../../log/partition_log.ts";
+import { hintedNodes, leaderHint } from "../endpoints.ts";
+import { type BrokerServices, CLOSE, type Handler } from "../handler.ts";
+import { type AppendOutcome, appendTo, produceDeadline, refusalOf, settle } from "../produce.ts";
+
+type TopicData = ProduceRequest["topicData"][number];
+type PartitionData = TopicData["partitionData"][number];
+type TopicAnswer = ProduceResponse["responses"][number];
+type PartitionAnswer = TopicAnswer["partitionResponses"][number];
+
+const TOPIC_IDS_SINCE = 13;
+const ZSTD_SINCE = 7;
+const HINTS_SINCE = 10;
+const ADMIN_CLIENT = "__admin_client";
+const ATTRIBUTES_AT = 21;
+const TRANSACTIONAL = 1 << 4;
+const ZSTD = 4;
+
+/** One partition of the request on its way through the steps. */
+interface Item {
+  readonly topic: TopicRow | undefined;
+  readonly data: PartitionData;
+  log?: PartitionLog;
+  outcome: AppendOutcome | null;
+}
+
+function refuse(error: ErrorName, message?: string): AppendOutcome {
+  return message === undefined ? { ok: false, error } : { ok: false, error, message };
+}
+
+function attributesOf({ records }: PartitionData): number {
+  if (records === null || records.length < ATTRIBUTES_AT + 2) return 0;
+  return viewOf(records).getInt16(ATTRIBUTES_AT);
+}
+
+/** What fails every partition alike. */
+function wholeProblem(request: ProduceRequest): ErrorName | null {
+  const { transactionalId, topicData, acks } = request;
+  const transactional = (data: PartitionData) => (attributesOf(data) & TRANSACTIONAL) !== 0;
+  if (transactionalId === null && topicData.some((t) => t.partitionData.some(transactional))) {
+    return "TRANSACTIONAL_ID_AUTHORIZATION_FAILED";
+  }
+  return acks < -1 || acks > 1 ? "INVALID_REQUIRED_ACKS" : null;
+}
+
+function shapeProblem(item: Item, version: number, clientId: string): AppendOutcome | null {
+  const { topic, data } = item;
+  if (topic === undefined) {
+    return refuse(version >= TOPIC_IDS_SINCE ? "UNKNOWN_TOPIC_ID" : "UNKNOWN_TOPIC_OR_PARTITION");
+  }
+  if (data.index < 0 || data.index >= topic.partitions) return refuse("UNKNOWN_TOPIC_OR_PARTITION");
+  if (data.records === null) return refuse("INVALID_RECORD", "No record batch");
+  if (version < ZSTD_SINCE && (attributesOf(data) & 7) === ZSTD) {
+    return refuse("UNSUPPORTED_COMPRESSION_TYPE", "zstd needs Produce version 7");
+  }
+  return topic.internal && clientId !== ADMIN_CLIENT
+    ? refuse("INVALID_TOPIC_EXCEPTION", `Cannot write to the internal topic ${topic.name}`)
+    : null;
+}
+
+export function produceHandler(
+  services: BrokerServices,
+): Handler<ProduceRequest, ProduceResponse> {
+  const { env, topics, partitions, config } = services;
+
+  function itemsOf(data: TopicData, version: number): Item[] {
+    const topic = version >= TOPIC_IDS_SINCE
+      ? topics.findById(data.topicId)
+      : topics.find(data.name);
+    return data.partitionData.map((one) => ({ topic, data: one, outcome: null }));
+  }
+
+  /** Sets the log, or the outcome when there is none to be had. */
+  async function openLog(item: Item, topic: TopicRow): Promise<void> {
+    try {
+      const located = await partitions.open(topic.topicId, item.data.index);
+      if (located.ok) item.log = located.log;
+      else item.outcome = refuse(located.error);
+    } catch (error) {
+      item.outcome = refusalOf(error);
+    }
+  }
+
+  /** Without an await when all logs are open, which keeps the order of pipelined requests. */
+  function openAll(items: readonly Item[]): Promise<unknown> | null {
+    const opening: Promise<void>[] = [];
+    for (const item of items) {
+      const { topic, data } = item;
+      if (item.outcome !== null || topic === undefined) continue;
+      const log = partitions.peek(topic.topicId, data.index);
+      if (log === undefined) opening.push(openLog(item, topic));
+      else item.log = log;
+    }
+    return opening.length === 0 ? null : Promise.all(opening);
+  }
+
+  function append(item: Item): void {
+    const { log, data } = item;
+    if (item.outcome !== null || log === undefined || data.records === null) return;
+    item.outcome = appendTo(log, data.records);
+    if (item.outcome.ok && !item.outcome.duplicate) {
+      env.metrics.count("skerry_produce_bytes_total", {}, data.records.length);
+      const records = item.outcome.lastOffset - item.outcome.baseOffset + 1;
+      env.metrics.count("skerry_produce_records_total", {}, records);
+    }
+  }
+
+  function answerOf({ topic, data, outcome }: Item, version: number): PartitionAnswer {
+    if (outcome?.ok === true) {
+      const { baseOffset, logAppendTimeMs, logStartOffset } = outcome;
+      const errorCodeNone = errorCode("NONE");
+      const { index } = data;
+      return { index, errorCode: errorCodeNone, baseOffset, logAppendTimeMs, logStartOffset };
+    }
+    const { error, message = null } = outcome ?? { error: "NOT_LEADER_OR_FOLLOWER" as const };
+    const row = topic === undefined ? undefined : partitions.leaderOf(topic.topicId, data.index);
+    const hint = version >= HINTS_SINCE ? leaderHint(error, row) : null;
+    return {
+      index: data.index,
+      errorCode: errorCode(error),
+      baseOffset: -1,
+      errorMessage: message,
+      ...(hint === null ? {} : { currentLeader: hint }),
+    };
+  }
+
+  function responseOf(
+    request: ProduceRequest,
+    byTopic: readonly (readonly Item[])[],
+    version: number,
+  ): ProduceResponse {
+    const responses = request.topicData.map(({ name, topicId }, i): TopicAnswer => ({
+      name,
+      topicId,
+      partitionResponses: (byTopic[i] ?? []).map((item) => answerOf(item, version)),
+    }));
+    const hints = responses.flatMap(({ partitionResponses }) =>
+      partitionResponses.map(({ currentLeader }) => currentLeader)
+    );
+    const named = hints.flatMap((hint) =>
+      hint?.leaderId === undefined
+        ? []
+        : [{ leaderId: hint.leaderId, leaderEpoch: hint.leaderEpoch ?? -1 }]
+    );
+    return { responses, nodeEndpoints: hintedNodes(services, named) };
+  }
+
+  return {
+    api: produceApi,
+    min: 3,
+    max: 13,
+    async handle(request, context) {
+      const { version, clientId } = context;
+      const byTopic = request.topicData.map((data) => itemsOf(data, version));
+      const items = byTopic.flat();
+      const whole = wholeProblem(request);
+      for (const item of items) {
+        item.outcome = whole === null ? shapeProblem(item, version, clientId) : refuse(whole);
+      }
+      const opening = openAll(items);
+      if (opening !== null) await opening;
+      items.forEach(append);
+      context.admitted();
+      if (request.acks === 0) return items.every(({ outcome }) => outcome?.ok) ? null : CLOSE;
+      const waits = request.acks === -1 || config.text("skerry.acks.one") === "durable";
+      if (waits) {
+        const deadline = produceDeadline(env.clock, request.timeoutMs);
+        await Promise.all(items.map(async (item) => {
+          if (item.outcome !== null) item.outcome = await settle(item.outcome, deadline.expired);
+        }));
+        deadline.stop();
+      }
+      return responseOf(request, byTopic, version);
+    },
+  };
+}

@@ -1,0 +1,87 @@
+/** Accepts connections, up to a bound, serves each, and drains them all when it closes. */
+import { messageOf } from "../lib/errors.ts";
+import { CONNECTION_DRAIN_MS } from "../lib/limits.ts";
+import { sleep } from "../env/clock.ts";
+import type { Connection } from "../env/listener.ts";
+import type { Broker } from "./broker.ts";
+import { serveConnection } from "./connection.ts";
+import type { BrokerServices } from "./handler.ts";
+
+export interface ServerOptions {
+  readonly services: Pick<BrokerServices, "env" | "config" | "permits">;
+  readonly broker: Broker;
+  /** Where clients came in; for sessions. */
+  readonly listener: { readonly host: string; readonly port: number };
+}
+
+export interface KafkaServer {
+  /** Serves a connection from a listener or from a Web stream pair; resolves when it has ended. */
+  serve(connection: Connection): Promise<void>;
+  readonly connections: number;
+  /** No new requests; answers in flight get their time, then everything is closed. */
+  close(): Promise<void>;
+}
+
+/** `host:port` or `[v6]:port` without its port. */
+function hostOf(remote: string): string {
+  return remote.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+}
+
+export function createServer({ services, broker, listener }: ServerOptions): KafkaServer {
+  const { env, config, permits } = services;
+  const draining = new AbortController();
+  const open = new Map<Connection, Promise<void>>();
+  const connectionsMax = config.integer("max.connections");
+  let lastId = 0;
+
+  async function run(connection: Connection): Promise<void> {
+    lastId += 1;
+    const ending = await serveConnection(connection, {
+      env,
+      broker,
+      session: {
+        connectionId: lastId,
+        principal: "User:ANONYMOUS",
+        clientHost: hostOf(connection.remote),
+        listener,
+      },
+      requestBytesMax: config.integer("socket.request.max.bytes"),
+      idleMsMax: config.integer("connections.max.idle.ms"),
+      producePermits: permits.produce,
+      draining: draining.signal,
+    });
+    open.delete(connection);
+    env.metrics.count("skerry_kafka_connections_closed_total", { ending });
+    env.metrics.gauge("skerry_kafka_connections", open.size);
+  }
+
+  return {
+    get connections() {
+      return open.size;
+    },
+    async serve(connection) {
+      if (draining.signal.aborted || open.size >= connectionsMax) {
+        env.metrics.count("skerry_kafka_connections_refused_total");
+        connection.close();
+        return;
+      }
+      const served = run(connection);
+      open.set(connection, served);
+      env.metrics.count("skerry_kafka_connections_accepted_total");
+      env.metrics.gauge("skerry_kafka_connections", open.size);
+      try {
+        await served;
+      } catch (error) {
+        open.delete(connection);
+        env.log.log("error", "connection-failed", { reason: messageOf(error) });
+      }
+    },
+    async close() {
+      draining.abort();
+      const late = new AbortController();
+      const all = Promise.all(open.values()).then(() => late.abort());
+      await Promise.race([all, sleep(env.clock, CONNECTION_DRAIN_MS, late.signal)]);
+      for (const connection of open.keys()) connection.close();
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/** The broker above one incarnation: partitions, topics, groups, handlers, connections. */
+import type { Env } from "../env/env.ts";
+import type { NodeId } from "../lib/brand.ts";
+import {
+  COLD_FETCH_PERMIT_BYTES,
+  HOT_FETCH_PERMIT_BYTES,
+  PRODUCE_PERMIT_BYTES,
+} from "../lib/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import { createBroker } from "../broker/broker.ts";
+import type { BrokerConfig } from "../broker/broker_config.ts";
+import { createCoordinator } from "../broker/group/coordinator.ts";
+import type { BrokerServices } from "../broker/handler.ts";
+import { createPartitions, type OpenLog } from "../broker/partitions.ts";
+import { createServer, type KafkaServer } from "../broker/server.ts";
+import { logConfigOf } from "../broker/topic_config.ts";
+import { createTopics } from "../broker/topics.ts";
+import type { MetadataStore } from "../controller/metadata_store.ts";
+import { assert } from "../lib/assert.ts";
+import { openPartitionLog } from "../log/open_partition_log.ts";
+import type { Incarnation } from "./incarnation.ts";
+import { routesOf } from "./routes.ts";
+
+export interface KafkaSide {
+  readonly services: BrokerServices;
+  readonly server: KafkaServer;
+  /** Connections first, then groups, then every log with its streams. */
+  close(): Promise<void>;
+}
+
+export interface KafkaSideOptions {
+  readonly env: Env;
+  readonly nodeId: NodeId;
+  readonly clusterId: string;
+  readonly config: BrokerConfig;
+  readonly metadata: MetadataStore;
+  readonly incarnation: Incarnation;
+  readonly listener: { readonly host: string; readonly port: number };
+}
+
+const openLog: OpenLog = async ({ env, streams, name, leaderEpoch, metaStreamId, config }) => {
+  const dash = name.lastIndexOf("-");
+  let metaStream = metaStreamId;
+  const log = await openPartitionLog({
+    env,
+    streams,
+    leaderEpoch,
+    config,
+    metaStream,
+    topic: name.slice(0, dash),
+    partition: Number(name.slice(dash + 1)),
+    onMetaStreamCreated: (id) => {
+      metaStream = id;
+      return Promise.resolve();
+    },
+  });
+  assert(metaStream !== null, "an open log has a meta stream");
+  return { log, metaStreamId: metaStream };
+};
+
+export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
+  const { env, nodeId, clusterId, config, metadata, incarnation, listener } = options;
+  const requester = () => incarnation.requester;
+  const partitions = createPartitions({
+    env,
+    nodeId,
+    requester,
+    metadata,
+    streams: incarnation.streams,
+    openLog,
+    configOf: (overrides) => logConfigOf(overrides, config),
+  });
+  const services: BrokerServices = {
+    env,
+    nodeId,
+    clusterId,
+    requester,
+    metadata,
+    partitions,
+    topics: createTopics({ env, metadata, config }),
+    config,
+    permits: {
+      produce: new Semaphore(PRODUCE_PERMIT_BYTES),
+      hotFetch: new Semaphore(HOT_FETCH_PERMIT_BYTES),
+      coldFetch: new Semaphore(COLD_FETCH_PERMIT_BYTES),
+    },
+  };
+  const coordinator = createCoordinator(services);
+  const broker = createBroker(env, routesOf({ ...services, coordinator }));
+  const server = createServer({ services, broker, listener });
+  return {
+    services,
+    server,
+    async close() {
+      coordinator.close();
+      await server.close();
+      await partitions.close();
+    },
+  };
+}
