@@ -8,6 +8,7 @@ import {
   CONNECTION_LINGER_MS,
   CONNECTION_READ_AHEAD_BYTES,
 } from "../lib/limits.ts";
+import { listenFault } from "./listen_fault.ts";
 
 function closedFault(cause?: unknown): FaultError {
   const why = cause === undefined ? "it is closed" : messageOf(cause);
@@ -115,20 +116,6 @@ class NodeConnection implements Connection {
   }
 }
 
-function listenFault({ host, port }: ListenOptions, cause: NodeJS.ErrnoException): FaultError {
-  const reasons: Record<string, string> = {
-    EADDRINUSE: "the port is in use",
-    EACCES: "no permission for this port",
-    EADDRNOTAVAIL: "this machine does not have the address",
-    ENOTFOUND: "the host name is unknown",
-  };
-  const why = reasons[cause.code ?? ""] ?? messageOf(cause);
-  return new FaultError("config", `Cannot listen on ${host}:${port}: ${why}`, {
-    retriable: false,
-    cause,
-  });
-}
-
 /** Does not wait for open connections, as server.close()'s own callback would. */
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
@@ -146,7 +133,7 @@ function listen(
     (socket) => accept(new NodeConnection(socket)),
   );
   return new Promise((resolve, reject) => {
-    const refuse = (error: Error) => reject(listenFault(options, error));
+    const refuse = (error: Error) => reject(listenFault(options.host, options.port, error));
     server.once("error", refuse);
     server.listen({ host: options.host, port: options.port }, () => {
       server.off("error", refuse);

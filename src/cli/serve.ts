@@ -6,6 +6,7 @@ import { serveHttp } from "../adapters/http_serve.ts";
 import { createSystemEnv } from "../adapters/system_env.ts";
 import { type Config, type ConfigSources, resolveConfig } from "../config/config.ts";
 import type { StoreLocation } from "../config/options.ts";
+import { hasPrices } from "../config/prices.ts";
 import type { Env } from "../env/env.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
 import { VERSION } from "../lib/version.ts";
@@ -29,12 +30,16 @@ async function readSources(args: Arguments): Promise<ConfigSources> {
   try {
     text = await readFile(name, "utf8");
   } catch (error) {
-    throw new FaultError("config", `Cannot read config = ${name}: ${messageOf(error)}`, { retriable: false });
+    throw new FaultError("config", `Cannot read config = ${name}: ${messageOf(error)}`, {
+      retriable: false,
+    });
   }
   try {
     return { ...base, file: { name, value: JSON.parse(text) as unknown } };
   } catch (error) {
-    throw new FaultError("config", `Cannot parse config = ${name}: ${messageOf(error)}`, { retriable: false });
+    throw new FaultError("config", `Cannot parse config = ${name}: ${messageOf(error)}`, {
+      retriable: false,
+    });
   }
 }
 
@@ -116,6 +121,7 @@ async function run(config: Config): Promise<number> {
     env,
     store,
     storeKind: config.store.kind,
+    storeHasPrices: hasPrices(config.store, config.s3.endpoint),
     listener: nodeListener(),
     serveHttp,
     settings: config,

@@ -77,7 +77,9 @@ class Controller implements MetadataStore {
   #queue: Pending[] = [];
   #waiters: Waiter[] = [];
   #nextSequence = 1;
-  #running: Promise<void> | null = null;
+  /** Falls in the same step that finds nothing left to do, or a command of that moment would sleep on. */
+  #active = false;
+  #running: Promise<void> = Promise.resolve();
   #cancelPoll: () => void = () => {};
   #entriesSinceSnapshot = 0;
   #bytesSinceSnapshot = 0;
@@ -139,9 +141,9 @@ class Controller implements MetadataStore {
   // --- the loop -------------------------------------------------------------------------------
 
   #kick(): void {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
+    if (this.#active) return;
+    this.#active = true;
+    this.#running = this.#run();
   }
 
   async #run(): Promise<void> {
@@ -159,6 +161,7 @@ class Controller implements MetadataStore {
         if (this.#abort.signal.aborted) this.#failAll(closedFault());
       }
     }
+    this.#active = false;
   }
 
   #failAll(error: FaultError): void {

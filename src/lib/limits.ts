@@ -238,3 +238,5 @@ export const CONNECTION_READ_AHEAD_BYTES = 256 * KIB;
 export const CONNECTION_LINGER_MS = 1_000;
 /** Silence after which the kernel starts to probe whether a peer is still there. */
 export const CONNECTION_KEEP_ALIVE_MS = 60_000;
+/** HTTP connections without traffic are closed after this: longer than the longest long poll, with a margin. */
+export const HTTP_IDLE_MS = 120_000;

@@ -57,7 +57,9 @@ describe("storage engine", () => {
 
   test("joins objects and log cache without a gap", async () => {
     // Room for about one record: committed blocks leave at once.
-    const { storage, world } = await started(1, { options: { logCacheBytesMax: 2000, uploadBytes: 1e9 } });
+    const { storage, world } = await started(1, {
+      options: { logCacheBytesMax: 2000, uploadBytes: 1e9 },
+    });
     for (let i = 0; i < 6; i++) {
       await storage.append(record(0, i, 1, 200)).durable;
       if (i < 4) await storage.forceUpload(streamId(0));
@@ -102,13 +104,18 @@ describe("storage engine", () => {
   test("commits follow block order and each frees its slots", async () => {
     const commits: UploadCommit[] = [];
     const { storage, world, ports } = await started(2, { options: { uploadBytes: 600 } });
-    const commit = ports.objects.commitUpload;
-    ports.objects.commitUpload = (c) => (commits.push(c), commit(c));
+    const commit = ports.objects.commitUpload.bind(ports.objects);
+    ports.objects.commitUpload = (c) => {
+      commits.push(c);
+      return commit(c);
+    };
     for (let i = 0; i < 20; i++) await storage.append(record(i % 2, i >> 1, 1, 300)).durable;
     await world.clock.settle();
     const ends = commits.flatMap((c) => c.streamObjects.map(({ range }) => range.end));
     assert.ok(ends.length + commits.length > 0);
-    for (let i = 1; i < commits.length; i++) assert.ok(commits[i]!.walTrim >= commits[i - 1]!.walTrim);
+    for (let i = 1; i < commits.length; i++) {
+      assert.ok(commits[i]!.walTrim >= commits[i - 1]!.walTrim);
+    }
     assert.equal(world.metadata.stream(streamId(1))?.end, 10);
   });
 

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { CLUSTER, EngineWorld, keysOf, NODE, type RunningEngine } from "../../tests/support/engine_world.ts";
+import {
+  CLUSTER,
+  EngineWorld,
+  keysOf,
+  NODE,
+  type RunningEngine,
+} from "../../tests/support/engine_world.ts";
 import type { Verdict } from "../../tests/support/faulty.ts";
 import { bases, record } from "../../tests/support/records.ts";
 import { streamEpoch, streamId } from "../lib/brand.ts";
@@ -38,7 +44,8 @@ describe("replay of a WAL", () => {
   test("a first record behind the end is a loss, named by stream and WAL", () => {
     assert.throws(
       () => replayed([view(233, 5)], [record(233, 10), record(233, 11)]),
-      (error) => isFault(error, "data-loss") && /WAL wal: stream 233 .* 10, not 5/.test(error.message),
+      (error) =>
+        isFault(error, "data-loss") && /WAL wal: stream 233 .* 10, not 5/.test(error.message),
     );
   });
 

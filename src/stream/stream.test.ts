@@ -105,7 +105,7 @@ describe("stream", () => {
   test("a refused append does not move the offsets", async () => {
     const { stream, storage } = await opened();
     await stream.append(1, PAYLOAD).durable;
-    const append = storage.append;
+    const append = storage.append.bind(storage);
     storage.append = () => {
       throw new FaultError("overloaded", "full", { retriable: true });
     };

@@ -59,7 +59,12 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("upload" as const), at }) },
   {
     weight: 4,
-    arbitrary: fc.constantFrom("settle" as const, "outage" as const, "create" as const, "crash" as const)
+    arbitrary: fc.constantFrom(
+      "settle" as const,
+      "outage" as const,
+      "create" as const,
+      "crash" as const,
+    )
       .map((kind) => ({ kind })),
   },
 );
@@ -81,7 +86,8 @@ class Run {
         rangeIndexBytesMax: 400,
         idBlock: 3,
       },
-      judge: (method) => method === "commitUpload" || method === "reserveIds" ? this.#verdict : "ok",
+      judge: (method) =>
+        method === "commitUpload" || method === "reserveIds" ? this.#verdict : "ok",
       recoveryBytesMax: 3_000,
     }));
     for (const model of this.#models) await this.#open(model);
@@ -125,7 +131,10 @@ class Run {
     await this.#world.clock.advance(15_000);
   }
 
-  async #onStream(model: Model, step: Exclude<Step, { kind: "create" | "settle" | "outage" | "crash" }>) {
+  async #onStream(
+    model: Model,
+    step: Exclude<Step, { kind: "create" | "settle" | "outage" | "crash" }>,
+  ) {
     const { stream } = model;
     switch (step.kind) {
       case "append":
@@ -158,7 +167,9 @@ class Run {
       model.appended.push({ base, count, payload: toHex(payload) });
       const { stream } = model;
       durable.then(() => {
-        if (model.stream === stream) model.acknowledged = Math.max(model.acknowledged, base + count);
+        if (model.stream === stream) {
+          model.acknowledged = Math.max(model.acknowledged, base + count);
+        }
       }, () => {});
     } catch (error) {
       assert.ok(isFault(error, "overloaded"), String(error));
@@ -206,14 +217,17 @@ function plain({ baseOffset, count, payload }: StreamRecord) {
 
 test("everything durable is read back once and in order, over uploads, evictions, trims and crashes", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(stepArbitrary, { minLength: 5, maxLength: 120, size: "max" }), async (steps) => {
-      const run = new Run();
-      await run.start();
-      await run.step({ kind: "create" });
-      await run.step({ kind: "create" });
-      for (const step of steps) await run.step(step);
-      await run.finish();
-    }),
+    fc.asyncProperty(
+      fc.array(stepArbitrary, { minLength: 5, maxLength: 120, size: "max" }),
+      async (steps) => {
+        const run = new Run();
+        await run.start();
+        await run.step({ kind: "create" });
+        await run.step({ kind: "create" });
+        for (const step of steps) await run.step(step);
+        await run.finish();
+      },
+    ),
     { numRuns: 15 },
   );
 });

@@ -52,11 +52,11 @@ export class EngineWorld {
 
   /** Moves time until the work has its outcome: its retries sleep on the fake clock. */
   async drive<T>(work: Promise<T>): Promise<T> {
-    let isSettled = false;
-    const settled = () => void (isSettled = true);
+    const pending = new Set([work]);
+    const settled = () => void pending.delete(work);
     work.then(settled, settled);
     await this.clock.settle();
-    for (let i = 0; !isSettled && i < 100; i++) await this.clock.advance(1_000);
+    for (let i = 0; pending.size > 0 && i < 100; i++) await this.clock.advance(1_000);
     return await work;
   }
 

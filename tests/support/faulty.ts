@@ -17,7 +17,10 @@ async function judged(method: string, judge: Judge, work: () => unknown): Promis
   return result;
 }
 
-async function* judgedList(judge: Judge, list: () => AsyncIterable<unknown>): AsyncGenerator<unknown> {
+async function* judgedList(
+  judge: Judge,
+  list: () => AsyncIterable<unknown>,
+): AsyncGenerator {
   await judged("list", judge, () => null);
   yield* list();
 }
@@ -31,7 +34,8 @@ export function faulty<T extends object>(target: T, methods: readonly string[], 
       const call = (...args: unknown[]): unknown => Reflect.apply(value, object, args);
       if (typeof name !== "string" || !methods.includes(name)) return call;
       if (name === "list") {
-        return (...args: unknown[]) => judgedList(judge, () => call(...args) as AsyncIterable<unknown>);
+        return (...args: unknown[]) =>
+          judgedList(judge, () => call(...args) as AsyncIterable<unknown>);
       }
       return (...args: unknown[]) => judged(name, judge, () => call(...args));
     },

@@ -359,7 +359,9 @@ export class MemoryMetadata {
     for (const stream of owned) {
       const end = commit.ends.find((e) => e.streamId === stream.streamId)?.end;
       const expected = Math.max(stream.start, recovered.get(stream.streamId) ?? stream.end);
-      if (end !== expected) return { ok: false as const, reason: "not-continuous" as const, expected };
+      if (end !== expected) {
+        return { ok: false as const, reason: "not-continuous" as const, expected };
+      }
     }
     this.#addObjects(dead.nodeId, commit);
     for (const stream of owned) {
@@ -382,7 +384,7 @@ function objectsOf({ streamSetObject, streamObjects }: Objects): { readonly obje
 
 function sortedRanges({ streamSetObject, streamObjects }: Objects): StreamRange[] {
   return [...streamSetObject?.ranges ?? [], ...streamObjects.map(({ range }) => range)]
-    .sort((a, b) => a.streamId - b.streamId || a.start - b.start);
+    .toSorted((a, b) => a.streamId - b.streamId || a.start - b.start);
 }
 
 function viewOf({ streamId: id, epoch, open, start, end }: StreamState): StreamView {
@@ -392,5 +394,13 @@ function viewOf({ streamId: id, epoch, open, start, end }: StreamState): StreamV
 export function streamObjectRef(object: NewStreamObject): StreamObjectRef {
   const { objectId: id, size, attributes, bytesCrc, indexCrc, range } = object;
   const checksums = { bytesCrc, indexCrc };
-  return { objectId: id, kind: "stream", size, attributes, checksums, start: range.start, end: range.end };
+  return {
+    objectId: id,
+    kind: "stream",
+    size,
+    attributes,
+    checksums,
+    start: range.start,
+    end: range.end,
+  };
 }

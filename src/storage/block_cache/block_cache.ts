@@ -32,7 +32,10 @@ export interface BlockCacheOptions {
 
 interface Located {
   readonly object: ObjectRef;
+  /** What the read needs. */
   readonly entries: readonly IndexEntry[];
+  /** What follows and is worth fetching in the same request. */
+  readonly ahead: readonly IndexEntry[];
 }
 
 export class BlockCache {
@@ -86,12 +89,11 @@ export class BlockCache {
     aheadBytes: number,
   ): Promise<void> {
     const at = collector.next;
-    const bytes = collector.bytesLeft + aheadBytes;
     const read = async (): Promise<boolean> => {
-      const located = await this.#locate(stream, at, aheadBytes > 0 ? Infinity : end, bytes);
+      const located = await this.#locate(stream, at, end, collector.bytesLeft, aheadBytes);
       if (located === null) return false;
-      const { object, entries } = located;
-      for (const records of await this.#blocks.get(object.objectId, entries)) {
+      const { object, entries, ahead } = located;
+      for (const records of await this.#blocks.get(object.objectId, entries, ahead)) {
         collector.addAll(records);
       }
       return true;
@@ -109,6 +111,7 @@ export class BlockCache {
     offset: Offset,
     end: Offset,
     bytes: number,
+    aheadBytes: number,
   ): Promise<Located | null> {
     const view = this.#options.objects.viewObjects(stream);
     if (view === null) return null;
@@ -121,7 +124,12 @@ export class BlockCache {
     this.#expectNormal(object);
     const index = await this.#indexes.get(object);
     const { entries } = index.find(stream, offset, Math.min(end, place.until), bytes);
-    return entries.length === 0 ? null : { object, entries };
+    const last = entries.at(-1);
+    if (last === undefined) return null;
+    const ahead = aheadBytes === 0
+      ? []
+      : index.find(stream, last.end, place.until, aheadBytes).entries;
+    return { object, entries, ahead };
   }
 
   /** Nothing writes composites yet; one found here was written by a newer version. */

@@ -31,25 +31,33 @@ export class DataBlockCache {
     return this.#cached.weight;
   }
 
-  /** Records of each entry, in order. Throws MissingObject. */
-  async get(id: ObjectId, entries: readonly IndexEntry[]): Promise<(readonly StreamRecord[])[]> {
-    const blocks = new Map<number, Promise<DataBlock>>();
-    const absent: IndexEntry[] = [];
-    for (const entry of entries) {
-      const key = blockKey(id, entry);
-      const cached = this.#cached.get(key);
-      const known = cached === undefined ? this.#loading.get(key) : Promise.resolve(cached);
-      if (known === undefined) absent.push(entry);
-      else blocks.set(entry.position, known);
-    }
-    for (const group of groupReads(absent, RANGE_READ_BYTES_MAX)) {
-      const loaded = this.#load(id, group);
-      for (const [i, entry] of group.entries()) {
-        blocks.set(entry.position, this.#share(blockKey(id, entry), loaded.then((all) => all[i]!)));
+  /**
+   * Records of each entry, in order. When any of them must be fetched, what is `ahead` is fetched with it;
+   * a read that the cache can answer costs no request. Throws MissingObject.
+   */
+  async get(
+    id: ObjectId,
+    entries: readonly IndexEntry[],
+    ahead: readonly IndexEntry[],
+  ): Promise<(readonly StreamRecord[])[]> {
+    const wanted = entries.map((entry) => this.#known(id, entry));
+    if (wanted.includes(null)) {
+      const absent = [...entries, ...ahead].filter((entry) => this.#known(id, entry) === null);
+      for (const group of groupReads(absent, RANGE_READ_BYTES_MAX)) {
+        const loaded = this.#load(id, group);
+        for (const [i, entry] of group.entries()) {
+          const block = this.#share(blockKey(id, entry), loaded.then((all) => all[i]!));
+          const at = entries.indexOf(entry);
+          if (at >= 0) wanted[at] = block;
+        }
       }
     }
-    const found = await Promise.all(entries.map(({ position }) => blocks.get(position)!));
-    return found.map(({ records }) => records);
+    return await Promise.all(wanted.map(async (block) => (await block)!.records));
+  }
+
+  #known(id: ObjectId, entry: IndexEntry): Promise<DataBlock> | DataBlock | null {
+    const key = blockKey(id, entry);
+    return this.#cached.get(key) ?? this.#loading.get(key) ?? null;
   }
 
   /** Others may join while it loads; afterwards it is in the cache, or forgotten when it failed. */
@@ -83,7 +91,10 @@ function decode(key: string, entry: IndexEntry, bytes: Uint8Array): DataBlock {
   let next = entry.start;
   for (const record of records) {
     if (record.streamId !== entry.streamId || record.baseOffset !== next) {
-      throw corrupt(key, `stream ${record.streamId}, ${record.baseOffset} in a block of ${entry.streamId}, ${next}`);
+      throw corrupt(
+        key,
+        `stream ${record.streamId}, ${record.baseOffset} in a block of ${entry.streamId}, ${next}`,
+      );
     }
     next = endOffset(record);
   }

@@ -57,7 +57,7 @@ export class LogCacheBlock {
 
   /** Ascending by stream id. */
   runs(): StreamRun[] {
-    return [...this.#runs.values()].sort((a, b) => a.streamId - b.streamId);
+    return [...this.#runs.values()].toSorted((a, b) => a.streamId - b.streamId);
   }
 
   /** False for a record that leaves a gap: the stream was elsewhere meanwhile. */

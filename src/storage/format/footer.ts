@@ -38,7 +38,10 @@ export function decodeFooter(kind: FooterKind, tail: Uint8Array, objectSize: num
   }
   const footer = { indexPosition: getInt64(view, 0), indexLength: view.getInt32(8) };
   const { indexPosition, indexLength } = footer;
-  if (indexPosition < 0 || indexLength < 0 || indexPosition + indexLength + FOOTER_BYTES !== objectSize) {
+  if (
+    indexPosition < 0 || indexLength < 0 ||
+    indexPosition + indexLength + FOOTER_BYTES !== objectSize
+  ) {
     throw new DecodeError(
       `Footer does not fit: index at ${indexPosition} of ${indexLength} bytes in ${objectSize}`,
     );

@@ -17,7 +17,13 @@ import { encodeIndex, IndexBlock, type IndexEntry } from "./index_block.ts";
 import { decodeRecords, readIndex, tailGuessBytes } from "./object_reader.ts";
 import { type ObjectLayout, ObjectWriter } from "./object_writer.ts";
 
-function entry(stream: number, start: number, end: number, position: number, size: number): IndexEntry {
+function entry(
+  stream: number,
+  start: number,
+  end: number,
+  position: number,
+  size: number,
+): IndexEntry {
   return { streamId: streamId(stream), start, end, recordCount: 1, position, size };
 }
 
@@ -76,7 +82,10 @@ describe("data object", () => {
   });
 
   test("the threshold does not carry over to the next stream", () => {
-    const layout = layOut([record(1, 0, 1, 1000), record(2, 0, 1, 900), record(2, 1, 1, 900)], 1024);
+    const layout = layOut(
+      [record(1, 0, 1, 1000), record(2, 0, 1, 900), record(2, 1, 1, 900)],
+      1024,
+    );
     assert.equal(layout.index.length, 2 * 36);
   });
 
@@ -93,16 +102,22 @@ describe("data object", () => {
   });
 
   test("parts are the same bytes, all but the last equal", () => {
-    fc.assert(fc.property(
-      fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 20 }),
-      fc.integer({ min: 7, max: 400 }),
-      (sizes, partBytes) => {
-        const layout = layOut(sizes.map((size, i) => record(i % 3 === 0 ? i : i - i % 3, i, 1, size)), 256);
-        const parts = [...layout.parts(partBytes)];
-        assert.equal(toHex(concatBytes(parts)), toHex(layout.encode()));
-        assert.ok(parts.slice(0, -1).every(({ length }) => length === partBytes));
-      },
-    ), { numRuns: 50 });
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 20 }),
+        fc.integer({ min: 7, max: 400 }),
+        (sizes, partBytes) => {
+          const layout = layOut(
+            sizes.map((size, i) => record(i % 3 === 0 ? i : i - i % 3, i, 1, size)),
+            256,
+          );
+          const parts = [...layout.parts(partBytes)];
+          assert.equal(toHex(concatBytes(parts)), toHex(layout.encode()));
+          assert.ok(parts.slice(0, -1).every(({ length }) => length === partBytes));
+        },
+      ),
+      { numRuns: 50 },
+    );
   });
 
   test("damaged blocks do not decode", () => {
@@ -152,7 +167,12 @@ describe("index block", () => {
 
   test("merges adjacent ranges of a stream", () => {
     const index = new IndexBlock(
-      encodeIndex([entry(200, 10, 15, 0, 20), entry(234, 0, 5, 20, 20), entry(234, 5, 25, 40, 20), entry(250, 30, 35, 60, 20)]),
+      encodeIndex([
+        entry(200, 10, 15, 0, 20),
+        entry(234, 0, 5, 20, 20),
+        entry(234, 5, 25, 40, 20),
+        entry(250, 30, 35, 60, 20),
+      ]),
       80,
     );
     assert.deepEqual(index.ranges().map((r) => [r.streamId, r.start, r.end]), [
@@ -215,7 +235,11 @@ describe("object reader", () => {
 
 describe("composite object", () => {
   const links: CompositeLink[] = [
-    { objectId: objectId(1), bucket: 0, entries: [entry(7, 10, 25, 0, 50), entry(7, 25, 30, 50, 50)] },
+    {
+      objectId: objectId(1),
+      bucket: 0,
+      entries: [entry(7, 10, 25, 0, 50), entry(7, 25, 30, 50, 50)],
+    },
     { objectId: objectId(2), bucket: 233, entries: [entry(7, 30, 40, 0, 50)] },
   ];
 

@@ -8,7 +8,7 @@ import type { ObjectRef } from "../ports.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import { decodeDataBlocks } from "./data_block.ts";
 import { decodeFooter, FOOTER_BYTES } from "./footer.ts";
-import { IndexBlock, INDEX_ENTRY_BYTES } from "./index_block.ts";
+import { INDEX_ENTRY_BYTES, IndexBlock } from "./index_block.ts";
 
 const TAIL_GUESS_BYTES = 8192;
 const MIB = 1024 * 1024;
@@ -82,5 +82,7 @@ export function decodeRecords(key: string, bytes: Uint8Array): StreamRecord[] {
 
 function expectCrc(key: string, what: string, bytes: Uint8Array, expected: number): void {
   const actual = crc32c(bytes);
-  if (actual !== expected) throw corrupt(key, `CRC-32C of its ${what} is ${actual}, not ${expected}`);
+  if (actual !== expected) {
+    throw corrupt(key, `CRC-32C of its ${what} is ${actual}, not ${expected}`);
+  }
 }

@@ -24,7 +24,11 @@ test("a large stream gets its own object, the rest shares one", () => {
     record(233, 14, 2, 512),
     record(234, 22, 2, 128),
   ];
-  assert.deepEqual(planned(records, 1000), { set: [[234, 20, 24]], own: [[233, 10, 16]], count: 2 });
+  assert.deepEqual(planned(records, 1000), {
+    set: [[234, 20, 24]],
+    own: [[233, 10, 16]],
+    count: 2,
+  });
 });
 
 test("a single stream never shares", () => {

@@ -6,7 +6,12 @@ import { type FaultCode, FaultError, isFault } from "../../lib/errors.ts";
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 10_000;
 /** An operator can mend these while we run: nothing is lost as long as the WAL keeps the records. */
-const MENDABLE: readonly FaultCode[] = ["store-unavailable", "store-denied", "store-full", "timeout"];
+const MENDABLE: readonly FaultCode[] = [
+  "store-unavailable",
+  "store-denied",
+  "store-full",
+  "timeout",
+];
 
 export interface RetryOptions {
   readonly signal: AbortSignal;

@@ -1,0 +1,145 @@
+/** A fetch handler on node:http, for Node, which has no server of that shape. */
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
+import type { FetchHandler } from "./runtime_types.ts";
+
+export interface NodeHttpServer {
+  readonly port: number;
+  /** Stops accepting; resolves when all requests are answered. */
+  drain(): Promise<void>;
+  cut(): void;
+}
+
+function headersOf(incoming: IncomingHttpHeaders): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(incoming)) {
+    for (const each of Array.isArray(value) ? value : [value ?? ""]) headers.append(name, each);
+  }
+  return headers;
+}
+
+/** The body as a stream that pauses the socket while nobody reads. */
+function bodyOf(message: IncomingMessage): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      let open = true;
+      const finish = (act: () => void) => {
+        if (open) act();
+        open = false;
+      };
+      message.pause();
+      message.on("data", (chunk: Uint8Array) => {
+        if (!open) return;
+        controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));
+        if ((controller.desiredSize ?? 0) <= 0) message.pause();
+      });
+      message.on("end", () => finish(() => controller.close()));
+      message.on("error", (error) => finish(() => controller.error(error)));
+      message.on("close", () => finish(() => controller.error(new Error("The client is gone"))));
+    },
+    pull: () => void message.resume(),
+    cancel: () => void message.resume(),
+  });
+}
+
+function requestOf(message: IncomingMessage, signal: AbortSignal): Request {
+  const method = message.method ?? "GET";
+  const url = new URL(message.url ?? "/", `http://${message.headers.host ?? "localhost"}`);
+  const headers = headersOf(message.headers);
+  if (method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
+  return new Request(url, { method, headers, signal, body: bodyOf(message), duplex: "half" });
+}
+
+/** Resolves when the answer has room again, or nobody takes it any more. */
+function room(answer: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      answer.off("drain", go);
+      answer.off("close", go);
+      resolve();
+    };
+    answer.on("drain", go);
+    answer.on("close", go);
+  });
+}
+
+async function sendBody(body: ReadableStream<Uint8Array>, answer: ServerResponse): Promise<void> {
+  const reader = body.getReader();
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (!answer.write(part.value) && !answer.destroyed) await room(answer);
+      if (answer.destroyed) break;
+    }
+  } finally {
+    if (answer.destroyed) await reader.cancel();
+  }
+}
+
+async function send(response: Response, answer: ServerResponse, isHead: boolean): Promise<void> {
+  answer.statusCode = response.status;
+  for (const [name, value] of response.headers) answer.appendHeader(name, value);
+  if (response.body !== null && !isHead) await sendBody(response.body, answer);
+  else await response.body?.cancel();
+  answer.end();
+}
+
+async function respond(
+  handler: FetchHandler,
+  message: IncomingMessage,
+  answer: ServerResponse,
+): Promise<void> {
+  const gone = new AbortController();
+  answer.on("close", () => {
+    if (!answer.writableFinished) gone.abort(new Error("The client is gone"));
+  });
+  let request: Request;
+  try {
+    request = requestOf(message, gone.signal);
+  } catch {
+    // A target, a Host header or a method that no Request can carry.
+    answer.statusCode = 400;
+    answer.end();
+    return;
+  }
+  await send(await handler(request), answer, message.method === "HEAD");
+  // What the handler left of the body would otherwise stay in front of the next request.
+  message.resume();
+}
+
+function fail(answer: ServerResponse): void {
+  // Half an answer cannot be turned into an error: it has to be seen as cut off.
+  if (answer.headersSent) return void answer.destroy();
+  answer.statusCode = 500;
+  answer.end();
+}
+
+export function serveNode(
+  handler: FetchHandler,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<NodeHttpServer> {
+  const server = createServer((message, answer) => {
+    respond(handler, message, answer).catch(() => fail(answer));
+  });
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      server.off("error", reject);
+      // Later errors are failed accepts: they concern that one peer only.
+      server.on("error", () => {});
+      const address = server.address();
+      resolve({
+        port: typeof address === "object" && address !== null ? address.port : port,
+        drain: () =>
+          new Promise((drained) => {
+            server.close(() => drained());
+            server.closeIdleConnections();
+          }),
+        cut: () => server.closeAllConnections(),
+      });
+    });
+  });
+}

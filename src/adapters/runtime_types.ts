@@ -1,0 +1,55 @@
+/**
+ * The few members of Bun and Deno that the adapters touch, declared by hand: each runtime's own types
+ * would claim the globals of the other.
+ */
+
+export type FetchHandler = (request: Request) => Response | Promise<Response>;
+
+interface BunServer {
+  readonly port: number;
+  /** Stops accepting and resolves when all requests are answered; `true` cuts them off. */
+  stop(closeActiveConnections?: boolean): Promise<void>;
+}
+
+interface BunRuntime {
+  serve(options: {
+    readonly hostname: string;
+    readonly port: number;
+    /** Must be said: left out, one process can bind the same port twice (Bun 1.4). */
+    readonly reusePort: false;
+    /** Seconds without traffic until a connection is closed. */
+    readonly idleTimeout: number;
+    readonly maxRequestBodySize: number;
+    readonly development: false;
+    readonly fetch: FetchHandler;
+  }): BunServer;
+}
+
+interface DenoServer {
+  readonly addr: { readonly port: number };
+  readonly finished: Promise<void>;
+  /** Stops accepting and resolves when all requests are answered. */
+  shutdown(): Promise<void>;
+}
+
+interface DenoRuntime {
+  serve(
+    options: {
+      readonly hostname: string;
+      readonly port: number;
+      /** Cuts everything off. */
+      readonly signal: AbortSignal;
+      readonly onListen: () => void;
+    },
+    handler: FetchHandler,
+  ): DenoServer;
+}
+
+/** Undefined on other runtimes. */
+export function bunRuntime(): BunRuntime | undefined {
+  return (globalThis as unknown as { Bun?: BunRuntime }).Bun;
+}
+
+export function denoRuntime(): DenoRuntime | undefined {
+  return (globalThis as unknown as { Deno?: DenoRuntime }).Deno;
+}

@@ -1,0 +1,211 @@
+/**
+ * Fetch (key 1), versions 4-18.
+ * Behaviour: whole batches only; the first one is returned whatever the limits (KIP-74). Holds until
+ * minBytes are there below the high watermark (last stable offset for read_committed), a partition
+ * has an error, a log closes, or the wait is over. Memory is read before objects.
+ * Deviations: follower fields are ignored; no preferred replica; zstd is sent to any version.
+ * Version notes: 7 sessions (KIP-227) · 9 leader epochs (KIP-320) · 12 flexible, diverging epochs
+ * · 13 topic ids (KIP-516) · 16 leader hints (KIP-951).
+ */
+import { FETCH_WAIT_MS_MAX } from "../../lib/limits.ts";
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  fetchApi,
+  type FetchRequest,
+  type FetchResponse,
+} from "../../protocol/message/01_fetch.ts";
+import type { TopicRow } from "../../controller/image.ts";
+import { hintedNodes, type LeaderHint, leaderHint } from "../endpoints.ts";
+import { faultToCode } from "../fault_to_code.ts";
+import { type FetchResult, type OpenTarget, type Pass, readPass } from "../fetch_read.ts";
+import { createFetchSessions, type FetchOpening, type FetchTarget } from "../fetch_session.ts";
+import { createFetchWait, type FetchWait } from "../fetch_wait.ts";
+import type { BrokerServices, Handler, RequestContext } from "../handler.ts";
+import { epochProblem } from "../partitions.ts";
+
+type TopicAnswer = FetchResponse["responses"][number];
+type PartitionAnswer = TopicAnswer["partitions"][number];
+
+const STORAGE_ERROR_SINCE = 6;
+const TOPIC_IDS_SINCE = 13;
+const HINTS_SINCE = 16;
+const READ_COMMITTED = 1;
+
+function targetsOf(request: FetchRequest): FetchTarget[] {
+  return request.topics.flatMap(({ topic, topicId, partitions }) =>
+    partitions.map((one) => ({
+      topic,
+      topicId,
+      partition: one.partition,
+      currentLeaderEpoch: one.currentLeaderEpoch,
+      fetchOffset: one.fetchOffset,
+      lastFetchedEpoch: one.lastFetchedEpoch,
+      partitionMaxBytes: Math.max(0, one.partitionMaxBytes),
+    }))
+  );
+}
+
+function openingOf(request: FetchRequest, version: number): FetchOpening {
+  return {
+    sessionId: request.sessionId,
+    epoch: request.sessionEpoch,
+    usesIds: version >= TOPIC_IDS_SINCE,
+    targets: targetsOf(request),
+    forgotten: request.forgottenTopicsData.flatMap(({ topic, topicId, partitions }) =>
+      partitions.map((partition) => ({ topic, topicId, partition }))
+    ),
+  };
+}
+
+export function fetchHandler(services: BrokerServices): Handler<FetchRequest, FetchResponse> {
+  const { env, topics, partitions, permits, config } = services;
+  const sessions = createFetchSessions({
+    clock: env.clock,
+    random: env.random.derive("fetch-sessions"),
+    slotsMax: config.integer("max.incremental.fetch.session.cache.slots"),
+  });
+
+  function onFault(error: unknown, version: number): ErrorName {
+    const name = faultToCode(error, "fetch");
+    const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
+    return isKnown ? name : "NOT_LEADER_OR_FOLLOWER";
+  }
+
+  function topicOf(target: FetchTarget, version: number): TopicRow | ErrorName {
+    return version >= TOPIC_IDS_SINCE
+      ? topics.findById(target.topicId) ?? "UNKNOWN_TOPIC_ID"
+      : topics.find(target.topic) ?? "UNKNOWN_TOPIC_OR_PARTITION";
+  }
+
+  async function openTarget(target: FetchTarget, version: number): Promise<OpenTarget> {
+    const topic = topicOf(target, version);
+    if (typeof topic === "string") return { target, log: null, error: topic };
+    try {
+      const located = await partitions.open(topic.topicId, target.partition);
+      if (!located.ok) return { target, log: null, error: located.error };
+      const error = epochProblem(located.log, target.currentLeaderEpoch);
+      return error === null ? { target, log: located.log } : { target, log: null, error };
+    } catch (error) {
+      return { target, log: null, error: onFault(error, version) };
+    }
+  }
+
+  async function pass(
+    targets: readonly FetchTarget[],
+    request: FetchRequest,
+    context: RequestContext,
+    wait: FetchWait,
+  ): Promise<Pass> {
+    const opened = await Promise.all(targets.map((one) => openTarget(one, context.version)));
+    for (const { log } of opened) if (log !== null) wait.watch(log);
+    const bytesMax = Math.max(0, Math.min(request.maxBytes, config.integer("fetch.max.bytes")));
+    return await readPass(opened, {
+      bytesMin: Math.min(request.minBytes, bytesMax),
+      bytesMax,
+      isolation: request.isolationLevel === READ_COMMITTED ? "committed" : "uncommitted",
+      signal: context.signal,
+      hotPermits: permits.hotFetch,
+      coldPermits: permits.coldFetch,
+      onFault: (error) => onFault(error, context.version),
+    });
+  }
+
+  function isSatisfied({ results, bytes }: Pass, request: FetchRequest): boolean {
+    return results.length === 0 || bytes >= Math.min(request.minBytes, request.maxBytes) ||
+      results.some(({ error, diverging }) => error !== "NONE" || diverging);
+  }
+
+  /** Reads until satisfied or out of time; the last pass is the answer. */
+  async function poll(
+    targets: readonly FetchTarget[],
+    request: FetchRequest,
+    context: RequestContext,
+  ): Promise<Pass> {
+    const waitMs = Math.min(request.maxWaitMs, FETCH_WAIT_MS_MAX);
+    const wait = createFetchWait(env.clock, Math.max(0, waitMs), context.signal);
+    try {
+      for (;;) {
+        const found = await pass(targets, request, context, wait);
+        if (isSatisfied(found, request) || waitMs <= 0) return found;
+        // A long poll holds no permits while it waits; what it answers late is a small part.
+        found.release();
+        if (await wait.next() === "over") return found;
+      }
+    } finally {
+      wait.stop();
+    }
+  }
+
+  function hintOf({ target, error }: FetchResult, version: number): LeaderHint | null {
+    if (version < HINTS_SINCE) return null;
+    const topic = topicOf(target, version);
+    return typeof topic === "string"
+      ? null
+      : leaderHint(error, partitions.leaderOf(topic.topicId, target.partition));
+  }
+
+  function answerOf(result: FetchResult, request: FetchRequest, version: number): PartitionAnswer {
+    const hint = hintOf(result, version);
+    return {
+      partitionIndex: result.target.partition,
+      errorCode: errorCode(result.error),
+      highWatermark: result.highWatermark,
+      lastStableOffset: result.lastStableOffset,
+      logStartOffset: result.logStartOffset,
+      ...(result.divergingEpoch === null ? {} : { divergingEpoch: result.divergingEpoch }),
+      ...(hint === null ? {} : { currentLeader: hint }),
+      abortedTransactions: request.isolationLevel === READ_COMMITTED ? result.aborted : null,
+      records: result.batches,
+    };
+  }
+
+  function responseOf(
+    results: readonly FetchResult[],
+    request: FetchRequest,
+    sessionId: number,
+    version: number,
+  ): FetchResponse {
+    const responses: (TopicAnswer & { partitions: PartitionAnswer[] })[] = [];
+    for (const result of results) {
+      const { topic, topicId } = result.target;
+      let last = responses.at(-1);
+      if (last === undefined || last.topic !== topic || last.topicId !== topicId) {
+        last = { topic, topicId, partitions: [] };
+        responses.push(last);
+      }
+      last.partitions.push(answerOf(result, request, version));
+    }
+    const hints = results.map((result) => hintOf(result, version));
+    return {
+      throttleTimeMs: 0,
+      errorCode: errorCode("NONE"),
+      sessionId,
+      responses,
+      nodeEndpoints: hintedNodes(services, hints),
+    };
+  }
+
+  return {
+    api: fetchApi,
+    min: 4,
+    max: 18,
+    async handle(request, context) {
+      const { version } = context;
+      const opened = sessions.open(openingOf(request, version));
+      if (!opened.ok) {
+        return {
+          throttleTimeMs: 0,
+          errorCode: errorCode(opened.error),
+          sessionId: 0,
+          responses: [],
+        };
+      }
+      const found = await poll(opened.targets, request, context);
+      context.afterAnswer(found.release);
+      env.metrics.count("skerry_fetch_bytes_total", {}, found.bytes);
+      env.metrics.gauge("skerry_fetch_sessions", sessions.size);
+      const selected = opened.select(found.results);
+      return responseOf(selected, request, opened.sessionId, version);
+    },
+  };
+}

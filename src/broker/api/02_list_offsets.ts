@@ -1,0 +1,135 @@
+/**
+ * ListOffsets (key 2), versions 1-11.
+ * Behaviour: latest is the high watermark, or the last stable offset for read_committed. Times are those
+ * of records; an answer never lies past that limit. -4 is the log start: nothing is local. -5 is the
+ * last offset that is durable, which is the last one before the high watermark; -6 is the watermark.
+ * Deviations: timeoutMs is not obeyed, lookups end with the object store's own limits.
+ * Version notes: 2 isolation · 4 leader epochs (KIP-320) · 6 flexible · 7 max timestamp (KIP-734) · 8 -4
+ * (KIP-405) · 9 -5 (KIP-1005) · 11 -6 (KIP-1023).
+ */
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  listOffsetsApi,
+  type ListOffsetsRequest,
+  type ListOffsetsResponse,
+} from "../../protocol/message/02_list_offsets.ts";
+import type { PartitionLog, TimestampedOffset } from "../../log/partition_log.ts";
+import { faultToCode } from "../fault_to_code.ts";
+import type { BrokerServices, Handler } from "../handler.ts";
+import { epochProblem } from "../partitions.ts";
+
+type TopicAsked = ListOffsetsRequest["topics"][number];
+type PartitionAsked = TopicAsked["partitions"][number];
+type PartitionAnswer = ListOffsetsResponse["topics"][number]["partitions"][number];
+
+const LATEST = -1;
+const EARLIEST = -2;
+const MAX_TIMESTAMP = -3;
+const EARLIEST_LOCAL = -4;
+const LATEST_TIERED = -5;
+const EARLIEST_PENDING = -6;
+/** First version that knows a negative target. */
+const SINCE: Readonly<Record<number, number>> = {
+  [LATEST]: 1,
+  [EARLIEST]: 1,
+  [MAX_TIMESTAMP]: 7,
+  [EARLIEST_LOCAL]: 8,
+  [LATEST_TIERED]: 9,
+  [EARLIEST_PENDING]: 11,
+};
+const STORAGE_ERROR_SINCE = 5;
+const READ_COMMITTED = 1;
+
+type Found = Pick<TimestampedOffset, "timestampMs" | "offset" | "leaderEpoch">;
+
+const NOT_FOUND: Found = { timestampMs: -1, offset: -1, leaderEpoch: -1 };
+
+function at(log: PartitionLog, offset: number): Found {
+  const leaderEpoch = offset >= log.logEndOffset ? log.leaderEpoch : log.epochAt(offset);
+  return { timestampMs: -1, offset, leaderEpoch };
+}
+
+async function find(log: PartitionLog, target: number, committed: boolean): Promise<Found> {
+  const limit = committed ? log.lastStableOffset : log.highWatermark;
+  switch (target) {
+    case LATEST:
+      return at(log, limit);
+    case EARLIEST:
+    case EARLIEST_LOCAL:
+      return at(log, log.logStartOffset);
+    case LATEST_TIERED:
+      return limit > log.logStartOffset ? at(log, limit - 1) : NOT_FOUND;
+    case EARLIEST_PENDING:
+      return at(log, limit);
+    default: {
+      const found = target === MAX_TIMESTAMP
+        ? await log.maxTimestamp()
+        : await log.offsetForTimestamp(target);
+      return found !== null && found.offset < limit ? found : NOT_FOUND;
+    }
+  }
+}
+
+export function listOffsetsHandler(
+  services: BrokerServices,
+): Handler<ListOffsetsRequest, ListOffsetsResponse> {
+  const { topics, partitions } = services;
+
+  function fault(error: unknown, version: number): ErrorName {
+    const name = faultToCode(error, "fetch");
+    const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
+    return isKnown ? name : "LEADER_NOT_AVAILABLE";
+  }
+
+  async function lookUp(
+    name: string,
+    asked: PartitionAsked,
+    version: number,
+    committed: boolean,
+  ): Promise<Found | ErrorName> {
+    const since = asked.timestamp < 0 ? SINCE[asked.timestamp] ?? Infinity : 0;
+    if (version < since) return "UNSUPPORTED_VERSION";
+    const topic = topics.find(name);
+    if (topic === undefined) return "UNKNOWN_TOPIC_OR_PARTITION";
+    try {
+      const located = await partitions.open(topic.topicId, asked.partitionIndex);
+      if (!located.ok) return located.error;
+      const problem = epochProblem(located.log, asked.currentLeaderEpoch);
+      return problem ?? await find(located.log, asked.timestamp, committed);
+    } catch (error) {
+      return fault(error, version);
+    }
+  }
+
+  async function answer(
+    topic: TopicAsked,
+    asked: PartitionAsked,
+    version: number,
+    committed: boolean,
+  ): Promise<PartitionAnswer> {
+    const { partitionIndex } = asked;
+    const same = topic.partitions.filter((one) => one.partitionIndex === partitionIndex);
+    const found = same.length > 1
+      ? "INVALID_REQUEST"
+      : await lookUp(topic.name, asked, version, committed);
+    if (typeof found === "string") return { partitionIndex, errorCode: errorCode(found) };
+    const { timestampMs: timestamp, offset, leaderEpoch } = found;
+    return { partitionIndex, errorCode: errorCode("NONE"), timestamp, offset, leaderEpoch };
+  }
+
+  return {
+    api: listOffsetsApi,
+    min: 1,
+    max: 11,
+    async handle(request, { version }) {
+      const committed = request.isolationLevel === READ_COMMITTED;
+      const answers = request.topics.map(async (topic) => ({
+        name: topic.name,
+        partitions: await Promise.all(
+          topic.partitions.map((asked) => answer(topic, asked, version, committed)),
+        ),
+      }));
+      return { topics: await Promise.all(answers) };
+    },
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * CreateTopics (key 19), versions 2-7.
+ * Behaviour: each topic alone. Any replication factor from 1 is accepted and echoed: the object store is
+ * the replica. Keys that Kafka 4 removed are dropped with a log line.
+ * Deviations: a manual assignment is checked for shape and sets the number of partitions; where the
+ * partitions live is decided here.
+ * Version notes: 4 -1 takes the defaults (KIP-464) · 5 flexible, answers settings (KIP-525) · 7 topic ids.
+ */
+import { ZERO_UUID } from "../../lib/uuid.ts";
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  createTopicsApi,
+  type CreateTopicsRequest,
+  type CreateTopicsResponse,
+} from "../../protocol/message/19_create_topics.ts";
+import { nodeId } from "../../lib/brand.ts";
+import type { TopicRow } from "../../controller/image.ts";
+import { faultToCode } from "../fault_to_code.ts";
+import type { BrokerServices, Handler } from "../handler.ts";
+import { CONFIG_SOURCES, effectiveConfigs } from "../topic_config.ts";
+import type { NewTopic, TopicOutcome, TopicRefused } from "../topics.ts";
+
+type Asked = CreateTopicsRequest["topics"][number];
+type Answer = CreateTopicsResponse["topics"][number];
+
+const DEFAULTS_SINCE = 4;
+
+function refuse(error: ErrorName, message: string): TopicRefused {
+  return { ok: false, error, message };
+}
+
+function failed(name: string, { error, message }: TopicRefused): Answer {
+  return {
+    name,
+    topicId: ZERO_UUID,
+    errorCode: errorCode(error),
+    errorMessage: message,
+    configs: null,
+  };
+}
+
+export function createTopicsHandler(
+  services: BrokerServices,
+): Handler<CreateTopicsRequest, CreateTopicsResponse> {
+  /** Shape of a manual assignment: partitions from 0 on, the same number of distinct known brokers each. */
+  function assignmentProblem({ assignments }: Asked): string | null {
+    const nodes = services.metadata.view().nodes;
+    const indexes = assignments.map((one) => one.partitionIndex).toSorted((a, b) => a - b);
+    if (indexes.some((index, at) => index !== at)) return "partitions are not consecutive from 0";
+    const size = assignments[0]?.brokerIds.length ?? 0;
+    for (const { brokerIds } of assignments) {
+      if (brokerIds.length !== size || size === 0) return "partitions differ in their replicas";
+      if (new Set(brokerIds).size !== size) return "a broker is named twice";
+      const isKnown = (id: number) => id >= 0 && nodes.get(nodeId(id))?.state === "live";
+      if (!brokerIds.every(isKnown)) return "a broker is not known";
+    }
+    return null;
+  }
+
+  function newTopic(asked: Asked, version: number): NewTopic | TopicRefused {
+    const { name, numPartitions, replicationFactor, assignments } = asked;
+    const configs = asked.configs.map((one) => [one.name, one.value] as const);
+    if (assignments.length === 0) {
+      const usesDefault = numPartitions === -1 || replicationFactor === -1;
+      if (usesDefault && version < DEFAULTS_SINCE) {
+        const error = numPartitions === -1 ? "INVALID_PARTITIONS" : "INVALID_REPLICATION_FACTOR";
+        return refuse(error, "Defaults need version 4");
+      }
+      return { name, partitions: numPartitions, replicationFactor, configs };
+    }
+    if (numPartitions !== -1 || replicationFactor !== -1) {
+      return refuse("INVALID_REQUEST", "Give an assignment or numbers, not both");
+    }
+    const problem = assignmentProblem(asked);
+    if (problem !== null) return refuse("INVALID_REPLICA_ASSIGNMENT", problem);
+    const factor = assignments[0]?.brokerIds.length ?? 1;
+    return { name, partitions: assignments.length, replicationFactor: factor, configs };
+  }
+
+  function created(topic: TopicRow): Answer {
+    const configs = effectiveConfigs(topic.configs, services.config).map((one) => ({
+      name: one.property.name,
+      value: one.value,
+      readOnly: false,
+      configSource: CONFIG_SOURCES[one.source],
+      isSensitive: false,
+    }));
+    return {
+      name: topic.name,
+      topicId: topic.topicId,
+      errorCode: errorCode("NONE"),
+      errorMessage: null,
+      numPartitions: topic.partitions,
+      replicationFactor: topic.replicationFactor,
+      configs,
+    };
+  }
+
+  async function create(
+    asked: Asked,
+    validateOnly: boolean,
+    version: number,
+  ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
+    const topic = newTopic(asked, version);
+    if ("ok" in topic) return topic;
+    try {
+      return await services.topics.create(topic, { validateOnly });
+    } catch (error) {
+      return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
+    }
+  }
+
+  return {
+    api: createTopicsApi,
+    min: 2,
+    max: 7,
+    async handle({ topics, validateOnly }, { version }) {
+      const answers: Answer[] = [];
+      const seen = new Set<string>();
+      for (const asked of topics) {
+        const { name } = asked;
+        if (seen.has(name)) continue;
+        seen.add(name);
+        const isTwice = topics.filter((one) => one.name === name).length > 1;
+        const outcome = isTwice
+          ? refuse("INVALID_REQUEST", "The topic is named twice")
+          : await create(asked, validateOnly, version);
+        if (!outcome.ok) answers.push(failed(name, outcome));
+        else {
+          const answer = created(outcome.topic);
+          answers.push(validateOnly ? { ...answer, topicId: ZERO_UUID } : answer);
+        }
+      }
+      return { throttleTimeMs: 0, topics: answers };
+    },
+  };
+}

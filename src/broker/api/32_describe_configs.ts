@@ -1,0 +1,150 @@
+/**
+ * DescribeConfigs (key 32), versions 1-4.
+ * Behaviour: topics and this broker; a null or empty key list means all. Values are effective ones, with
+ * their source; synonyms and documentation if asked. The empty broker name is the cluster default, where
+ * nothing is set. Deviations: other resource types are INVALID_REQUEST; broker settings are read-only.
+ * Version notes: 1 sources, synonyms (KIP-226) · 3 types, documentation (KIP-569) · 4 flexible.
+ */
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  describeConfigsApi,
+  type DescribeConfigsRequest,
+  type DescribeConfigsResponse,
+} from "../../protocol/message/32_describe_configs.ts";
+import { BROKER_PROPERTIES } from "../broker_properties.ts";
+import type { BrokerServices, Handler } from "../handler.ts";
+import type { Property, PropertyType } from "../property.ts";
+import { CONFIG_SOURCES, type ConfigSynonym, effectiveConfigs } from "../topic_config.ts";
+import { topicNameProblem } from "../topic_name.ts";
+
+type Asked = DescribeConfigsRequest["resources"][number];
+type Result = DescribeConfigsResponse["results"][number];
+type Entry = Result["configs"][number];
+
+const TOPIC = 2;
+const BROKER = 4;
+const TYPES: Readonly<Record<PropertyType, number>> = {
+  boolean: 1,
+  string: 2,
+  int: 3,
+  long: 5,
+  double: 6,
+  list: 7,
+};
+
+interface Value {
+  readonly property: Property;
+  readonly readOnly: boolean;
+  /** Most specific first. */
+  readonly synonyms: readonly ConfigSynonym[];
+}
+
+type Described = readonly Value[] | { readonly error: ErrorName; readonly message: string };
+
+export function describeConfigsHandler(
+  services: BrokerServices,
+): Handler<DescribeConfigsRequest, DescribeConfigsResponse> {
+  const { config, topics } = services;
+
+  function topicValues(name: string): Described {
+    const problem = topicNameProblem(name);
+    if (problem !== null) return { error: "INVALID_TOPIC_EXCEPTION", message: problem };
+    const topic = topics.find(name);
+    if (topic === undefined) {
+      return { error: "UNKNOWN_TOPIC_OR_PARTITION", message: `There is no topic ${name}` };
+    }
+    return effectiveConfigs(topic.configs, config).map(({ property, synonyms }) => ({
+      property,
+      readOnly: false,
+      synonyms,
+    }));
+  }
+
+  function brokerValue(property: Property): Value {
+    const { name, fallback } = property;
+    const synonyms: ConfigSynonym[] = [{ name, value: fallback, source: "default" }];
+    const set = config.explicit.get(name);
+    if (set !== undefined) synonyms.unshift({ name, value: set, source: "staticBroker" });
+    return { property, readOnly: true, synonyms };
+  }
+
+  /** What is not set but is: who and where this broker is. */
+  function identity(): Value[] {
+    const { nodeId, metadata } = services;
+    const node = metadata.view().nodes.get(nodeId);
+    const address = node === undefined ? "" : `PLAINTEXT://${node.host}:${node.port}`;
+    const facts = { "broker.id": nodeId, "node.id": nodeId, "advertised.listeners": address };
+    return Object.entries(facts).map(([name, value]) => ({
+      property: {
+        name,
+        type: typeof value === "number" ? "int" : "string",
+        fallback: "",
+        documentation: "Set by the command line.",
+      },
+      readOnly: true,
+      synonyms: [{ name, value: String(value), source: "staticBroker" }],
+    }));
+  }
+
+  function brokerValues(name: string): Described {
+    if (name === "") return [];
+    if (name !== String(services.nodeId)) {
+      return {
+        error: "INVALID_REQUEST",
+        message: `This is broker ${services.nodeId}, not ${name.slice(0, 20)}`,
+      };
+    }
+    return [...identity(), ...[...BROKER_PROPERTIES.values()].map(brokerValue)];
+  }
+
+  function describe({ resourceType, resourceName }: Asked): Described {
+    if (resourceType === TOPIC) return topicValues(resourceName);
+    if (resourceType === BROKER) return brokerValues(resourceName);
+    return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
+  }
+
+  function entryOf({ property, readOnly, synonyms }: Value, request: DescribeConfigsRequest): Entry {
+    const first = synonyms[0];
+    const listed = request.includeSynonyms ? synonyms : [];
+    return {
+      name: property.name,
+      value: first?.value ?? null,
+      readOnly,
+      configSource: CONFIG_SOURCES[first?.source ?? "default"],
+      isSensitive: false,
+      synonyms: listed.map(({ name, value, source }) => ({
+        name,
+        value,
+        source: CONFIG_SOURCES[source],
+      })),
+      configType: TYPES[property.type],
+      documentation: request.includeDocumentation ? property.documentation : null,
+    };
+  }
+
+  function resultOf(asked: Asked, request: DescribeConfigsRequest): Result {
+    const { resourceType, resourceName, configurationKeys: keys } = asked;
+    const described = describe(asked);
+    if ("error" in described) {
+      const { error, message } = described;
+      const failure = { errorCode: errorCode(error), errorMessage: message, configs: [] };
+      return { ...failure, resourceType, resourceName };
+    }
+    const all = keys === null || keys.length === 0;
+    const configs = described.filter(({ property }) => all || keys.includes(property.name))
+      .map((value) => entryOf(value, request));
+    const none = { errorCode: errorCode("NONE"), errorMessage: null };
+    return { ...none, resourceType, resourceName, configs };
+  }
+
+  return {
+    api: describeConfigsApi,
+    min: 1,
+    max: 4,
+    handle: (request) =>
+      Promise.resolve({
+        throttleTimeMs: 0,
+        results: request.resources.map((asked) => resultOf(asked, request)),
+      }),
+  };
+}
