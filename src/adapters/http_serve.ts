@@ -1,9 +1,10 @@
 /** Serves a fetch handler over HTTP/1.1 with the runtime's own server: Bun.serve, Deno.serve or node:http. */
 import { setTimeout } from "node:timers";
 import { CONNECTION_DRAIN_MS, HTTP_BODY_BYTES_MAX, HTTP_IDLE_MS } from "../lib/limits.ts";
+import { serveDeno } from "./http_serve_deno.ts";
 import { serveNode } from "./http_serve_node.ts";
 import { listenFault } from "./listen_fault.ts";
-import { bunRuntime, denoRuntime, type FetchHandler } from "./runtime_types.ts";
+import { type BunRuntime, bunRuntime, denoRuntime, type FetchHandler } from "./runtime_types.ts";
 
 export interface HttpServeOptions {
   readonly host: string;
@@ -29,7 +30,7 @@ interface Serving {
 }
 
 function serveBun(
-  bun: NonNullable<ReturnType<typeof bunRuntime>>,
+  bun: BunRuntime,
   handler: FetchHandler,
   { host, port }: HttpServeOptions,
 ): Serving {
@@ -44,17 +45,6 @@ function serveBun(
     fetch: handler,
   });
   return { port: server.port, drain: () => server.stop(), cut: () => server.stop(true) };
-}
-
-function serveDeno(
-  deno: NonNullable<ReturnType<typeof denoRuntime>>,
-  handler: FetchHandler,
-  { host, port }: HttpServeOptions,
-): Serving {
-  const abort = new AbortController();
-  const options = { hostname: host, port, signal: abort.signal, onListen: () => {} };
-  const server = deno.serve(options, handler);
-  return { port: server.addr.port, drain: () => server.shutdown(), cut: () => abort.abort() };
 }
 
 async function start(handler: FetchHandler, options: HttpServeOptions): Promise<Serving> {

@@ -11,7 +11,7 @@ interface BunServer {
   stop(closeActiveConnections?: boolean): Promise<void>;
 }
 
-interface BunRuntime {
+export interface BunRuntime {
   serve(options: {
     readonly hostname: string;
     readonly port: number;
@@ -25,14 +25,18 @@ interface BunRuntime {
   }): BunServer;
 }
 
+export interface DenoServeInfo {
+  /** Resolves when the answer has been delivered, rejects when the client went away before. */
+  readonly completed: Promise<void>;
+}
+
 interface DenoServer {
   readonly addr: { readonly port: number };
-  readonly finished: Promise<void>;
   /** Stops accepting and resolves when all requests are answered. */
   shutdown(): Promise<void>;
 }
 
-interface DenoRuntime {
+export interface DenoRuntime {
   serve(
     options: {
       readonly hostname: string;
@@ -41,7 +45,7 @@ interface DenoRuntime {
       readonly signal: AbortSignal;
       readonly onListen: () => void;
     },
-    handler: FetchHandler,
+    handler: (request: Request, info: DenoServeInfo) => Promise<Response>,
   ): DenoServer;
 }
 

@@ -106,7 +106,9 @@ export class Checkpointer {
 
   /** Most logs never need one: it is made with the first entry. */
   async #ensureTimeStream({ segments }: LogState): Promise<void> {
-    if (this.#time !== null || segments.every(({ timePending }) => timePending.length === 0)) return;
+    if (this.#time !== null || segments.every(({ timePending }) => timePending.length === 0)) {
+      return;
+    }
     this.#time = await this.#streams.create(this.#leaderEpoch);
     this.#streamMap.set(TIME_STREAM, this.#time.streamId);
   }

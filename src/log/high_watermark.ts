@@ -72,7 +72,9 @@ export class HighWatermark {
   }
 
   #tell(): void {
-    for (const listener of [...this.#listeners]) listener();
+    // A copy: a listener may leave, or another may come, while they are called.
+    const listeners = [...this.#listeners];
+    for (const listener of listeners) listener();
   }
 
   close(): void {

@@ -44,7 +44,10 @@ test("the epoch at an offset", () => {
 test("truncation keeps the epoch that covers the new start", () => {
   const epochs = history();
   epochs.truncateFromStart(108);
-  assert.deepEqual(epochs.entries, [{ epoch: 1, startOffset: 108 }, { epoch: 4, startOffset: 110 }]);
+  assert.deepEqual(epochs.entries, [{ epoch: 1, startOffset: 108 }, {
+    epoch: 4,
+    startOffset: 110,
+  }]);
   epochs.truncateFromEnd(110);
   assert.deepEqual(epochs.entries, [{ epoch: 1, startOffset: 108 }]);
 });

@@ -82,3 +82,17 @@ test("the trim spares a value that was put during the rewrite and is lost", asyn
   assert.equal((await again).get("LOG")![0], 3);
   assert.equal(utf8((await again).get("PARTITION")!), "old");
 });
+
+test("nothing is trimmed before the rewritten values are durable", async () => {
+  const { streams, stream, meta } = await opened();
+  await meta.put("PARTITION", toUtf8("p"));
+  const big = new Uint8Array(META_COMPACT_BYTES_MIN);
+  for (let i = 0; i < 4; i++) await meta.put("LOG", big.fill(i).slice());
+  streams.durability = "manual";
+  const compacting = meta.compactIfHollow();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(stream.startOffset, 0);
+  streams.confirm();
+  await compacting;
+  assert.equal(stream.startOffset, 4);
+});

@@ -52,7 +52,10 @@ const op: fc.Arbitrary<Op> = fc.oneof(
       first: fc.oneof(fc.nat(20), fc.constantFrom(SEQUENCES - 1, SEQUENCES - 3)),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ op: fc.constant("resend" as const), producer, back: fc.nat(6) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constant("resend" as const), producer, back: fc.nat(6) }),
+  },
   { weight: 3, arbitrary: fc.record({ op: fc.constant("confirm" as const), count: fc.nat(5) }) },
   {
     weight: 2,
@@ -72,7 +75,10 @@ const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant("lose-snapshots" as const) }) },
   {
     weight: 1,
-    arbitrary: fc.record({ op: fc.constant("delete" as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    arbitrary: fc.record({
+      op: fc.constant("delete" as const),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
   },
 );
 
@@ -159,10 +165,10 @@ class Run {
   }
 
   async drain(work: Promise<unknown>): Promise<void> {
-    let isDone = false;
-    const done = work.finally(() => (isDone = true));
+    const state = { isDone: false };
+    const done = work.finally(() => (state.isDone = true));
     done.catch(() => {});
-    while (!isDone) await this.pump(1);
+    while (!state.isDone) await this.pump(1);
     await done;
   }
 

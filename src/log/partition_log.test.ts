@@ -3,7 +3,12 @@ import { test } from "node:test";
 import { streamEpoch } from "../lib/brand.ts";
 import { fromHex } from "../lib/bytes.ts";
 import { FaultError } from "../lib/errors.ts";
-import { codecOf, isLogAppendTime, readBatchHeader, validateBatch } from "../protocol/record_batch.ts";
+import {
+  codecOf,
+  isLogAppendTime,
+  readBatchHeader,
+  validateBatch,
+} from "../protocol/record_batch.ts";
 import {
   accepted,
   contents,
@@ -100,14 +105,15 @@ test("a read gives whole batches: at least one, else what fits", async () => {
   assert.deepEqual(await bytesOf(4, size * 9), [2, size * 2]);
 });
 
-test("a cache-only miss is null", async () => {
+test("a cache-only miss is null, a fault of the store is a fault", async () => {
   const h = await createHarness();
   await put(h.log, h.batch(["a"]));
-  h.streams.fail = (op) => (op === "fetch" ? new FaultError("aborted", "", { retriable: true }) : null);
-  await assert.rejects(
-    h.log.read(0, { bytesMax: 1, isolation: "uncommitted", cacheOnly: true }),
-    /FaultError/,
-  );
+  h.streams.cached = false;
+  const options = { bytesMax: 1, isolation: "uncommitted" } as const;
+  assert.equal(await h.log.read(0, { ...options, cacheOnly: true }), null);
+  assert.ok((await h.log.read(0, options))?.ok);
+  h.streams.fail = () => new FaultError("store-unavailable", "down", { retriable: true });
+  await assert.rejects(h.log.read(0, options), FaultError);
 });
 
 test("topics that stamp on arrival: our time, flag and checksum", async () => {
@@ -145,7 +151,10 @@ test("what the log refuses", async () => {
   assert.equal(refusal(good.with(7, 1)), "INVALID_RECORD");
   assert.equal(refusal(h.batch(["x".repeat(200)])), "MESSAGE_TOO_LARGE");
   assert.equal(refusal(h.batch(["x".repeat(100)])), "RECORD_LIST_TOO_LARGE");
-  assert.equal(refusal(h.batch(["a"], { timestampMs: h.nowMs + 2 * HOUR_MS })), "INVALID_TIMESTAMP");
+  assert.equal(
+    refusal(h.batch(["a"], { timestampMs: h.nowMs + 2 * HOUR_MS })),
+    "INVALID_TIMESTAMP",
+  );
   assert.equal(h.log.logEndOffset, 0);
   h.log.updateConfig({ ...h.config, timestampBeforeMsMax: 1000 });
   assert.equal(refusal(h.batch(["a"], { timestampMs: h.nowMs - 1001 })), "INVALID_TIMESTAMP");
@@ -431,7 +440,10 @@ test("a known meta stream that names no log stream is a loss, not a new partitio
     topic: "t",
     partition: 0,
   });
-  await assert.rejects(opening, (error) => error instanceof FaultError && error.code === "data-loss");
+  await assert.rejects(
+    opening,
+    (error) => error instanceof FaultError && error.code === "data-loss",
+  );
 });
 
 test("LOG keeps what it was given", () => {
@@ -443,4 +455,51 @@ test("LOG keeps what it was given", () => {
     assert.throws(() => decodeLogMeta(new TextEncoder().encode(damaged)), FaultError);
   }
   assert.throws(() => decodeLogMeta(fromHex("ff")), FaultError);
+});
+
+test("a checkpoint goes out only once its offset is below the high watermark", async () => {
+  const h = await createHarness({ segmentBytes: 100 });
+  await put(h.log, h.batch(["a"]));
+  h.streams.durability = "manual";
+  accepted(h.log.append(h.batch(["b"])));
+  let written = 0;
+  h.streams.fail = (op, _, stream) => {
+    if (op === "append" && stream === h.metaStream) written++;
+    return null;
+  };
+  const ticking = h.log.tick(h.nowMs);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(written, 0);
+  h.streams.durability = "auto";
+  h.streams.confirm();
+  await ticking;
+  assert.equal(written, 4);
+});
+
+test("a checkpoint that knows more than the log is corrected by the log", async () => {
+  const h = await createHarness({ segmentBytes: 200 });
+  for (let i = 0; i < 5; i++) await put(h.log, h.sequenced(i, i));
+  await h.log.close();
+  h.streams.tamper(h.streams.ids[1]!, (record) => (record.baseOffset < 3 ? record : null));
+  await h.open();
+  assert.equal(h.log.logEndOffset, 3);
+  assert.equal(h.log.sizeBytes, (await readFrom(h.log, 0)).bytes);
+  assert.equal(h.log.epochAt(2), 1);
+  assert.equal(await put(h.log, h.sequenced(2, 2)), "duplicate @2");
+  assert.equal(await put(h.log, h.sequenced(3, 3)), "new @3");
+  assert.deepEqual(await contents(h), ["0:0+0", "1:1+0", "2:2+0", "3:3+0"]);
+});
+
+test("a record of the log stream that is not its batch is reported, not skipped", async () => {
+  const h = await createHarness();
+  await put(h.log, h.batch(["a"]));
+  h.streams.tamper(h.streams.ids[1]!, (record) => ({
+    ...record,
+    payload: record.payload.with(7, 9),
+  }));
+  h.streams.crash();
+  await assert.rejects(
+    h.open(),
+    (error) => error instanceof FaultError && error.code === "corrupt",
+  );
 });

@@ -188,7 +188,9 @@ export class PartitionLogImpl implements PartitionLog {
     if (offset >= end) return this.#answer([], end);
     const records = await this.#fetch(offset, end, options);
     if (offset < this.logStartOffset) return OUT_OF_RANGE;
-    return records === null ? null : this.#answer(wholeBatches(records, end, options.bytesMax), end);
+    return records === null
+      ? null
+      : this.#answer(wholeBatches(records, end, options.bytesMax), end);
   }
 
   async #fetch(offset: Offset, end: Offset, { bytesMax, cacheOnly, signal }: ReadOptions) {

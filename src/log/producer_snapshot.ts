@@ -21,7 +21,12 @@ const VERSION = 100;
 const CRC_AT = 2;
 const BODY_AT = 6;
 const LIST_MAGIC = 0x18;
-const NO_BATCH: ProducerBatch = { lastSequence: -1, lastOffset: -1, offsetDelta: 0, timestampMs: -1 };
+const NO_BATCH: ProducerBatch = {
+  lastSequence: -1,
+  lastOffset: -1,
+  offsetDelta: 0,
+  timestampMs: -1,
+};
 
 export interface ProducerSnapshot {
   /** The state counts every batch below this offset and none above. */

@@ -148,7 +148,9 @@ export class ProducerState {
     const earlier = this.#entries.get(batch.producerId);
     if (earlier !== undefined && batch.producerEpoch < earlier.epoch) this.#oddities++;
     this.#refused.delete(batch.producerId);
-    this.put(batch.isControl ? marked(earlier, batch, appendedMs) : extended(earlier, batch, appendedMs));
+    this.put(
+      batch.isControl ? marked(earlier, batch, appendedMs) : extended(earlier, batch, appendedMs),
+    );
   }
 
   /** Sets a producer's entry; from a snapshot. */

@@ -87,7 +87,9 @@ function soundSnapshots(meta: MetaStream, start: Offset, end: Offset): readonly 
   const value = meta.get("PRODUCER_SNAPSHOTS");
   if (value === undefined) return [];
   return decodeSnapshots(value)
-    .filter(({ offset, bytes }) => offset >= start && offset <= end && decodeSnapshot(bytes) !== null)
+    .filter(({ offset, bytes }) =>
+      offset >= start && offset <= end && decodeSnapshot(bytes) !== null
+    )
     .toSorted((a, b) => a.offset - b.offset);
 }
 

@@ -108,9 +108,7 @@ export class Segment implements RetainedSegment {
     if (this.isEmpty) return false;
     if (this.#bytes + batch.bytes > config.segmentBytes) return true;
     const hasTimes = this.#firstTimestampMs >= 0 && batch.maxTimestampMs >= 0;
-    const ageMs = hasTimes
-      ? batch.maxTimestampMs - this.#firstTimestampMs
-      : nowMs - this.createdMs;
+    const ageMs = hasTimes ? batch.maxTimestampMs - this.#firstTimestampMs : nowMs - this.createdMs;
     return ageMs > config.segmentMs;
   }
 

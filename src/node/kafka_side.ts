@@ -1,17 +1,13 @@
 /** The broker above one incarnation: partitions, topics, groups, handlers, connections. */
 import type { Env } from "../env/env.ts";
 import type { NodeId } from "../lib/brand.ts";
-import {
-  COLD_FETCH_PERMIT_BYTES,
-  HOT_FETCH_PERMIT_BYTES,
-  PRODUCE_PERMIT_BYTES,
-} from "../lib/limits.ts";
-import { Semaphore } from "../lib/semaphore.ts";
 import { createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { createCoordinator } from "../broker/group/coordinator.ts";
+import { groupRoutes } from "../broker/group/routes.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
+import { coreRoutes, createPermits } from "../broker/routes.ts";
 import { createServer, type KafkaServer } from "../broker/server.ts";
 import { logConfigOf } from "../broker/topic_config.ts";
 import { createTopics } from "../broker/topics.ts";
@@ -19,7 +15,6 @@ import type { MetadataStore } from "../controller/metadata_store.ts";
 import { assert } from "../lib/assert.ts";
 import { openPartitionLog } from "../log/open_partition_log.ts";
 import type { Incarnation } from "./incarnation.ts";
-import { routesOf } from "./routes.ts";
 
 export interface KafkaSide {
   readonly services: BrokerServices;
@@ -79,14 +74,11 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     partitions,
     topics: createTopics({ env, metadata, config }),
     config,
-    permits: {
-      produce: new Semaphore(PRODUCE_PERMIT_BYTES),
-      hotFetch: new Semaphore(HOT_FETCH_PERMIT_BYTES),
-      coldFetch: new Semaphore(COLD_FETCH_PERMIT_BYTES),
-    },
+    permits: createPermits(),
   };
   const coordinator = createCoordinator(services);
-  const broker = createBroker(env, routesOf({ ...services, coordinator }));
+  const routes = [...coreRoutes(services), ...groupRoutes({ ...services, coordinator })];
+  const broker = createBroker(env, routes);
   const server = createServer({ services, broker, listener });
   return {
     services,

@@ -40,6 +40,8 @@ export interface MemoryStreams extends StreamClient {
   durability: "auto" | "manual";
   /** Asked before every call; return an error to make the call throw or reject with it. */
   fail: ((op: StreamOp, call: number, stream: StreamId | null) => Error | null) | null;
+  /** False makes every cache-only read a miss. */
+  cached: boolean;
   /** Calls so far, of all kinds. */
   readonly calls: number;
   /** Appends so far: what would cost writes. */
@@ -65,6 +67,7 @@ function end(row: Row): Offset {
 class MemoryStreamStore implements MemoryStreams {
   durability: "auto" | "manual" = "auto";
   fail: MemoryStreams["fail"] = null;
+  cached = true;
   calls = 0;
   appends = 0;
   readonly rows = new Map<StreamId, Row>();
@@ -226,6 +229,7 @@ class MemoryStream implements Stream {
     this.#enter("fetch");
     assert(stop <= this.confirmOffset, "reads stay below the confirm offset");
     assert(start >= this.startOffset, "reads stay above the start offset");
+    if (options.cacheOnly === true && !this.#store.cached) return null;
     const found: StreamRecord[] = [];
     let bytes = 0;
     for (const record of this.#row.records) {

@@ -8,9 +8,10 @@ import {
   type ListPartitionReassignmentsRequest,
   type ListPartitionReassignmentsResponse,
 } from "../../protocol/message/46_list_partition_reassignments.ts";
-import type { Handler } from "../handler.ts";
+import type { BrokerServices, Handler } from "../handler.ts";
 
-export function listPartitionReassignmentsHandler(): Handler<
+/** Built like all others, though it needs nothing. */
+export function listPartitionReassignmentsHandler(_services: BrokerServices): Handler<
   ListPartitionReassignmentsRequest,
   ListPartitionReassignmentsResponse
 > {

@@ -1,0 +1,69 @@
+/** The cluster object: one creator, everybody else reads, mismatches are said in one line. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFakeClock } from "../../tests/support/fake_clock.ts";
+import { faultOnCall, faultyStore } from "../../tests/support/faulty_store.ts";
+import { silentLogger } from "../env/logger.ts";
+import { seededRandom } from "../env/random.ts";
+import { toUtf8 } from "../lib/bytes.ts";
+import { isFault } from "../lib/errors.ts";
+import { createMemoryStore } from "../object/memory.ts";
+import { CLUSTER_KEY } from "../object/object_key.ts";
+import { newClusterId, openCluster } from "./cluster.ts";
+
+const clock = createFakeClock();
+
+function options(seed: number, clusterId?: string) {
+  const base = { clock, log: silentLogger, random: seededRandom(seed) };
+  return clusterId === undefined ? base : { ...base, clusterId };
+}
+
+test("the first start names the cluster, later ones read the name", async () => {
+  const store = createMemoryStore(clock);
+  const first = await openCluster(store, options(1));
+  assert.match(first.clusterId, /^[A-Za-z0-9_-]{22}$/);
+  assert.deepEqual(await openCluster(store, options(2)), first);
+  assert.deepEqual(await openCluster(store, options(2, first.clusterId)), first);
+  const named = await openCluster(createMemoryStore(clock), options(1, "edge.7"));
+  assert.equal(named.clusterId, "edge.7");
+});
+
+test("ids are URL-safe and never look like an option", () => {
+  const ids = Array.from({ length: 300 }, (_, seed) => newClusterId(seededRandom(seed)));
+  assert.equal(new Set(ids).size, ids.length);
+  for (const id of ids) assert.match(id, /^[A-Za-z0-9_][A-Za-z0-9_-]{21}$/);
+  const zeros = { ...seededRandom(1), bytes: (count: number) => new Uint8Array(count) };
+  assert.equal(newClusterId(zeros), "A".repeat(22));
+});
+
+test("starts that race agree, also when an answer is lost", async () => {
+  const base = createMemoryStore(clock);
+  const lossy = faultyStore(base, clock, faultOnCall(1, { kind: "lose-answer" }, ["put"]));
+  const all = [openCluster(lossy, options(1)), openCluster(base, options(2))];
+  await clock.advance(5_000);
+  const [one, two] = await Promise.all(all);
+  assert.deepEqual(one, two);
+});
+
+test("another cluster, a newer build, a bad name, a broken object", async () => {
+  const store = createMemoryStore(clock);
+  const config = (error: unknown) => isFault(error, "config");
+  await openCluster(store, options(1, "one"));
+  await assert.rejects(
+    openCluster(store, options(1, "two")),
+    (error: unknown) =>
+      config(error) && /cluster-id = two: the store belongs to cluster one/.test(String(error)),
+  );
+  for (const name of ["", "a/b", "-x", "x".repeat(65), "a b"]) {
+    await assert.rejects(openCluster(store, options(1, name)), config);
+  }
+  const write = (json: string) => store.put(CLUSTER_KEY, toUtf8(json));
+  await write(`{"clusterId":"one","formatVersion":9,"featureLevel":1}`);
+  await assert.rejects(openCluster(store, options(1)), config);
+  await write(`{"clusterId":"one","formatVersion":1,"featureLevel":9}`);
+  await assert.rejects(openCluster(store, options(1)), config);
+  for (const json of ["{", `{"clusterId":"../x","formatVersion":1,"featureLevel":1}`]) {
+    await write(json);
+    await assert.rejects(openCluster(store, options(1)), (error) => isFault(error, "corrupt"));
+  }
+});
