@@ -8,32 +8,34 @@ export interface DenoHttpServer {
 }
 
 /**
- * Deno's own signal also fires after a successful answer, and its abort waits for stuck handlers. So each
- * request gets a signal of ours, and is answered with 503 when the server is cut.
+ * Deno's own signal also fires after a successful answer, `completed` is silent until there is one, and
+ * an abort of the server waits for stuck handlers. So each request gets a signal of ours, made of both,
+ * and is answered with 503 when the server is cut.
  */
-function answer(
+async function answer(
   handler: FetchHandler,
   request: Request,
   info: DenoServeInfo,
   running: Set<() => void>,
 ): Promise<Response> {
   const gone = new AbortController();
-  return new Promise((resolve, reject) => {
-    const giveUp = () => {
+  const onGone = () => gone.abort(new Error("The client is gone"));
+  request.signal.addEventListener("abort", onGone);
+  info.completed.catch(onGone);
+  let giveUp = () => {};
+  const cut = new Promise<Response>((resolve) => {
+    giveUp = () => {
       gone.abort(new Error("The server stops"));
-      resolve(new Response(null, { status: 503 }));
+      resolve(new Response(null, { status: 503, headers: { connection: "close" } }));
     };
-    running.add(giveUp);
-    info.completed.then(
-      () => running.delete(giveUp),
-      () => {
-        running.delete(giveUp);
-        gone.abort(new Error("The client is gone"));
-      },
-    );
-    const ours = new Request(request, { signal: gone.signal });
-    Promise.resolve(handler(ours)).then(resolve, reject);
   });
+  running.add(giveUp);
+  try {
+    return await Promise.race([handler(new Request(request, { signal: gone.signal })), cut]);
+  } finally {
+    running.delete(giveUp);
+    request.signal.removeEventListener("abort", onGone);
+  }
 }
 
 export function serveDeno(

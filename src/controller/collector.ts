@@ -194,8 +194,10 @@ class StoreCollector implements Collector {
     const nowMs = env.clock.monotonicMs();
     const checkedMs = this.#walsCheckedMs;
     if (checkedMs !== null && nowMs - checkedMs < WAL_FORGET_INTERVAL_MS) return;
+    const epochs = forgettableWals(metadata.view(), by.nodeId);
+    if (epochs.length === 0) return;
     this.#walsCheckedMs = nowMs;
-    for (const epoch of forgettableWals(metadata.view(), by.nodeId)) {
+    for (const epoch of epochs) {
       if (!await this.#deleteOldWal(by, epoch)) continue;
       const { nodeId } = by;
       const decided = await metadata.submit({ type: "forget-wal", by, nodeId, epoch });

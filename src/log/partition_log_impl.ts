@@ -114,14 +114,13 @@ export class PartitionLogImpl implements PartitionLog {
     if (!checked.ok) return checked;
     const sequenced = sequencedOf(checked.header);
     const admission = this.#state.producers.admit(sequenced, clock.monotonicMs());
-    switch (admission.kind) {
-      case "duplicate":
-        return this.#duplicate(admission.baseOffset, admission.batch);
-      case "refuse":
-        return { ok: false, error: admission.error, message: admission.message };
-      case "accept":
-        return this.#write(checked.batch, sequenced, nowMs);
+    if (admission.kind === "duplicate") {
+      return this.#duplicate(admission.baseOffset, admission.batch);
     }
+    if (admission.kind === "refuse") {
+      return { ok: false, error: admission.error, message: admission.message };
+    }
+    return this.#write(checked.batch, sequenced, nowMs);
   }
 
   get #isStopped(): boolean {

@@ -4,10 +4,9 @@ import type { NodeId } from "../lib/brand.ts";
 import { createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { createCoordinator } from "../broker/group/coordinator.ts";
-import { groupRoutes } from "../broker/group/routes.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
-import { coreRoutes, createPermits } from "../broker/routes.ts";
+import { createPermits, routesOf } from "../broker/routes.ts";
 import { createServer, type KafkaServer } from "../broker/server.ts";
 import { logConfigOf } from "../broker/topic_config.ts";
 import { createTopics } from "../broker/topics.ts";
@@ -77,8 +76,7 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     permits: createPermits(),
   };
   const coordinator = createCoordinator(services);
-  const routes = [...coreRoutes(services), ...groupRoutes({ ...services, coordinator })];
-  const broker = createBroker(env, routes);
+  const broker = createBroker(env, routesOf({ ...services, coordinator }));
   const server = createServer({ services, broker, listener });
   return {
     services,

@@ -8,10 +8,9 @@ import {
   type ListPartitionReassignmentsRequest,
   type ListPartitionReassignmentsResponse,
 } from "../../protocol/message/46_list_partition_reassignments.ts";
-import type { BrokerServices, Handler } from "../handler.ts";
+import type { Handler } from "../handler.ts";
 
-/** Built like all others, though it needs nothing. */
-export function listPartitionReassignmentsHandler(_services: BrokerServices): Handler<
+export function listPartitionReassignmentsHandler(): Handler<
   ListPartitionReassignmentsRequest,
   ListPartitionReassignmentsResponse
 > {
