@@ -41,8 +41,6 @@ export interface DenoRuntime {
     options: {
       readonly hostname: string;
       readonly port: number;
-      /** Cuts everything off. */
-      readonly signal: AbortSignal;
       readonly onListen: () => void;
     },
     handler: (request: Request, info: DenoServeInfo) => Promise<Response>,

@@ -63,7 +63,7 @@ export function routesOf(services: GroupServices): readonly Route[] {
     bind(createPartitionsHandler(services)),
     bind(deleteGroupsHandler(services)),
     bind(incrementalAlterConfigsHandler(services)),
-    bind(listPartitionReassignmentsHandler(services)),
+    bind(listPartitionReassignmentsHandler()),
     bind(describeClusterHandler(services)),
   ];
 }

@@ -17,8 +17,11 @@ import {
   World,
 } from "../../tests/support/controller_world.ts";
 import { nodeId, objectId, position, streamEpoch, streamId } from "../lib/brand.ts";
+import { LOG_CACHE_BLOCK_STREAMS_MAX, METADATA_ENTRY_BYTES_MAX } from "../lib/limits.ts";
 import type { Command, RefusalReason, Requester } from "./command.ts";
+import { decide } from "./decide.ts";
 import { partitionKey, walKey } from "./image.ts";
+import { encodeRecord } from "./record.ts";
 
 function outcome(world: World, command: Command): RefusalReason | "ok" | "no records" {
   const verdict = world.run(command);
@@ -515,6 +518,20 @@ describe("uploads", () => {
     const expected = world.run(upload(b, streamSet(3, range(foreign, 7, 8))));
     assert.deepEqual([expected.ok, "expected" in expected && expected.expected], [false, 0]);
   });
+});
+
+test("the largest upload fits one entry", () => {
+  const world = new World();
+  const a = world.node(1);
+  world.ids(a, 10);
+  const streams = Array.from({ length: LOG_CACHE_BLOCK_STREAMS_MAX }, () => world.stream(a, 0));
+  const start = 2 ** 44;
+  for (const s of streams) world.state.streams.set(s, { ...world.state.streams.get(s)!, start });
+  const ranges = streams.map((s) => range(s, start, start + 1));
+  const verdict = decide(world.state, upload(a, streamSet(0, ...ranges)), world.next);
+  assert.ok(verdict.ok);
+  const bytes = verdict.records.reduce((sum, record) => sum + encodeRecord(record).length, 0);
+  assert.ok(bytes < METADATA_ENTRY_BYTES_MAX, `${bytes} bytes`);
 });
 
 describe("compaction", () => {
