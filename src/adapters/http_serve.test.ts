@@ -183,6 +183,7 @@ describe("serveHttp", () => {
     assert.ok(await until(() => text.includes("quick")));
     const stuck = await rawSocket(server.port);
     stuck.on("close", () => void ended++);
+    stuck.resume();
     stuck.write("GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n");
     assert.ok(await until(() => started));
     await server.close(20);

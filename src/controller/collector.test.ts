@@ -34,7 +34,7 @@ class Setup {
     this.metadata = opened.metadata;
     const decided = await this.metadata.submit(register(1, incarnation));
     assert.ok(decided.ok && "epoch" in decided);
-    this.by = { nodeId: nodeId(1), epoch: decided.epoch as Requester["epoch"] };
+    this.by = { nodeId: nodeId(1), epoch: decided.epoch };
     this.store = faultyStore(this.world.base, this.world.clock);
     this.collector = createCollector({
       store: this.store,
@@ -56,7 +56,7 @@ class Setup {
       epoch: streamEpoch(0),
     });
     assert.ok(created.ok && "streamId" in created);
-    const stream = created.streamId as StreamId;
+    const stream = created.streamId;
     for (let id = 0; id < count; id++) {
       await this.world.base.put(dataKey(CLUSTER, objectId(id)), new Uint8Array(10));
     }
@@ -130,7 +130,7 @@ test("fault 26: the store deletes all but 3 of 500; only confirmed ones are purg
   await setup.world.clock.advance(16 * MINUTE_MS);
   const stubborn = [3, 99, 400].map((id) => dataKey(CLUSTER, objectId(id)));
   const { collector, store } = setup;
-  const real = store.delete;
+  const real = store.delete.bind(store);
   store.delete = async (keys) => {
     const gone = keys.filter((key) => !stubborn.includes(key));
     await real(gone);

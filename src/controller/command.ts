@@ -194,8 +194,7 @@ export interface Results {
   "sweep-epoch": { readonly swept: number };
 }
 
-export type ResultOf<T extends Command["type"]> = T extends keyof Results ? Results[T]
-  : Record<never, never>;
+export type ResultOf<T extends Command["type"]> = T extends keyof Results ? Results[T] : object;
 
 export type Decided<T extends Command["type"]> =
   | ({ readonly ok: true; readonly at: Position } & ResultOf<T>)

@@ -36,7 +36,7 @@ function logCalls({ store }: Opened, op: "put" | "get" | "list"): number {
 }
 
 async function checkLog(world: MetadataWorld): Promise<void> {
-  const entries = [...await world.log()].sort(([a], [b]) => a - b).map(([, bytes]) => bytes);
+  const entries = [...await world.log()].toSorted(([a], [b]) => a - b).map(([, bytes]) => bytes);
   assert.equal(chainHolds(entries), null);
   assert.equal(commandsAppliedOnce(entries), null);
 }

@@ -104,8 +104,7 @@ class Controller implements MetadataStore {
       this.#queue.push({
         sequence: this.#nextSequence++,
         command,
-        // A verdict on a command carries the result of its type.
-        resolve: (decided) => resolve(decided as Decided<C["type"]>),
+        resolve,
         reject,
       });
       this.#kick();
@@ -299,6 +298,6 @@ function answer(pending: Pending, settled: Settled, at: Image["at"]): void {
   const { verdict } = settled;
   // The result belongs to the command that was decided.
   pending.resolve(
-    verdict.ok ? ({ ok: true, at, ...verdict.result } as Decided<Command["type"]>) : verdict,
+    verdict.ok ? { ok: true, at, ...verdict.result } : verdict,
   );
 }

@@ -114,7 +114,7 @@ describe("nodes", () => {
       ["own epoch", { type: "begin-recovery", by: now, ...now }, "invalid"],
       ["unknown WAL", { type: "begin-recovery", by: now, ...unknown }, "not-found"],
     ]);
-    const begun = world.ok<{ recovery: number; walTrim: number; streams: readonly number[] }>({
+    const begun = world.ok({
       type: "begin-recovery",
       by: now,
       ...wal,
@@ -166,10 +166,10 @@ describe("nodes", () => {
     const helper = world.node(2);
     const other = world.node(3);
     const wal = { nodeId: nodeId(1), epoch: dead.epoch };
-    const first = world.ok<{ recovery: number }>({ type: "begin-recovery", by: helper, ...wal });
+    const first = world.ok({ type: "begin-recovery", by: helper, ...wal });
     assert.equal(world.state.nodes.get(nodeId(1))?.state, "gone");
     assert.equal(world.state.partitions.get(partitionKey(TOPIC, 0))?.leader, null);
-    const second = world.ok<{ recovery: number }>({ type: "begin-recovery", by: other, ...wal });
+    const second = world.ok({ type: "begin-recovery", by: other, ...wal });
     assert.ok(second.recovery > first.recovery);
     const finish = (who: Requester, recovery: number): Command => ({
       type: "finish-recovery",
@@ -310,12 +310,12 @@ describe("topics", () => {
     const other = world.node(2);
     world.topic(1);
     const leader = world.state.partitions.get(partitionKey(TOPIC, 0))!.leader;
-    const [by, follower] = leader === node.nodeId ? [node, other] : [other, node];
-    const a = world.stream(by, 0);
-    const b = world.stream(by, 0);
+    const [boss, follower] = leader === node.nodeId ? [node, other] : [other, node];
+    const a = world.stream(boss, 0);
+    const b = world.stream(boss, 0);
     const set = (change: Partial<Extract<Command, { type: "set-meta-stream" }>>): Command => ({
       type: "set-meta-stream",
-      by,
+      by: boss,
       topicId: TOPIC,
       partition: 0,
       leaderEpoch: streamEpoch(0),
@@ -524,9 +524,10 @@ test("the largest upload fits one entry", () => {
   const world = new World();
   const a = world.node(1);
   world.ids(a, 10);
-  const streams = Array.from({ length: LOG_CACHE_BLOCK_STREAMS_MAX }, () => world.stream(a, 0));
+  const row = world.state.streams.get(world.stream(a, 0))!;
   const start = 2 ** 44;
-  for (const s of streams) world.state.streams.set(s, { ...world.state.streams.get(s)!, start });
+  const streams = Array.from({ length: LOG_CACHE_BLOCK_STREAMS_MAX }, (_, i) => streamId(i));
+  for (const s of streams) world.state.streams.set(s, { ...row, streamId: s, start });
   const ranges = streams.map((s) => range(s, start, start + 1));
   const verdict = decide(world.state, upload(a, streamSet(0, ...ranges)), world.next);
   assert.ok(verdict.ok);
@@ -727,7 +728,7 @@ describe("garbage", () => {
       ["destroyed", purge(0), "ok"],
       ["purged", purge(0), "no records"],
     ]);
-    const recovery = world.ok<{ recovery: number }>({ ...sweep, type: "begin-recovery" }).recovery;
+    const recovery = world.ok({ ...sweep, type: "begin-recovery" }).recovery;
     world.ok({
       type: "finish-recovery",
       by: now,

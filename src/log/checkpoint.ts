@@ -2,9 +2,9 @@
  * Writes what a log wants to find again after a restart. A checkpoint at offset o counts the batches below
  * o and no others, and goes out only once o is below the high watermark: it never knows more than the log.
  */
-import type { Offset, StreamEpoch, StreamId } from "../lib/brand.ts";
+import type { Offset, StreamId } from "../lib/brand.ts";
 import { PRODUCER_SNAPSHOTS_MAX } from "../lib/limits.ts";
-import type { Stream, StreamClient } from "../stream/stream.ts";
+import type { Stream } from "../stream/stream.ts";
 import { encodeEpochs } from "./leader_epochs.ts";
 import { encodeLogMeta, encodePartitionMeta } from "./log_meta.ts";
 import type { LogState } from "./log_state.ts";
@@ -16,8 +16,7 @@ const TIME_STREAM = "tim";
 
 export interface CheckpointerOptions {
   readonly meta: MetaStream;
-  readonly streams: StreamClient;
-  readonly leaderEpoch: StreamEpoch;
+  readonly createStream: () => Promise<Stream>;
   readonly streamMap: ReadonlyMap<string, StreamId>;
   readonly time: Stream | null;
   readonly snapshots: readonly ProducerSnapshot[];
@@ -34,16 +33,14 @@ export interface CheckpointInput {
 
 export class Checkpointer {
   readonly #meta: MetaStream;
-  readonly #streams: StreamClient;
-  readonly #leaderEpoch: StreamEpoch;
+  readonly #createStream: () => Promise<Stream>;
   readonly #streamMap: Map<string, StreamId>;
   #time: Stream | null;
   #snapshots: readonly ProducerSnapshot[];
 
   constructor(options: CheckpointerOptions) {
     this.#meta = options.meta;
-    this.#streams = options.streams;
-    this.#leaderEpoch = options.leaderEpoch;
+    this.#createStream = options.createStream;
     this.#streamMap = new Map(options.streamMap);
     this.#time = options.time;
     this.#snapshots = options.snapshots;
@@ -109,7 +106,7 @@ export class Checkpointer {
     if (this.#time !== null || segments.every(({ timePending }) => timePending.length === 0)) {
       return;
     }
-    this.#time = await this.#streams.create(this.#leaderEpoch);
+    this.#time = await this.#createStream();
     this.#streamMap.set(TIME_STREAM, this.#time.streamId);
   }
 

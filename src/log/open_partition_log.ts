@@ -22,6 +22,8 @@ export interface OpenPartitionLogOptions {
   readonly streams: StreamClient;
   /** Null when the partition was never opened. */
   readonly metaStream: StreamId | null;
+  /** Tags the streams that are made, so that they are deleted with their topic. */
+  readonly streamTag?: string;
   /** Called with a new meta stream before the log is handed out; must make it findable. */
   readonly onMetaStreamCreated: (id: StreamId) => Promise<void>;
   readonly leaderEpoch: StreamEpoch;
@@ -41,8 +43,10 @@ class Opening {
   }
 
   async stream(id: StreamId | null): Promise<Stream> {
-    const { streams, leaderEpoch } = this.#options;
-    const opened = id === null ? streams.create(leaderEpoch) : streams.open(id, leaderEpoch);
+    const { streams, leaderEpoch, streamTag } = this.#options;
+    const opened = id === null
+      ? streams.create(leaderEpoch, streamTag)
+      : streams.open(id, leaderEpoch);
     this.#streams.push(await opened);
     return opened;
   }
@@ -143,8 +147,7 @@ function assemble(options: OpenPartitionLogOptions, parts: Parts): PartitionLog 
     state,
     checkpointer: new Checkpointer({
       meta,
-      streams,
-      leaderEpoch,
+      createStream: () => streams.create(leaderEpoch, options.streamTag),
       streamMap: logMeta.streams,
       time,
       snapshots,

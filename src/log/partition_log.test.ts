@@ -20,6 +20,7 @@ import {
   put,
   readFrom,
   START_MS,
+  STREAM_TAG,
   unopened,
 } from "../../tests/support/partition_harness.ts";
 import { decodeLogMeta, encodeLogMeta } from "./log_meta.ts";
@@ -370,6 +371,21 @@ test("times above the high watermark are not answered", async () => {
   assert.equal((await h.log.maxTimestamp())?.offset, 0);
 });
 
+test("a search by time survives retention that passes it", async () => {
+  const h = await createHarness({ segmentBytes: 100 });
+  for (let i = 0; i < 4; i++) await put(h.log, h.batch(["x"], { timestampMs: i * 10 }));
+  const deleting: Promise<unknown>[] = [];
+  h.streams.fail = (op) => {
+    if (op !== "fetch" || deleting.length > 0) return null;
+    deleting.push(h.log.deleteRecords(3));
+    return new FaultError("object-missing", "trimmed", { retriable: false });
+  };
+  assert.equal((await h.log.offsetForTimestamp(0))?.offset, 3);
+  await Promise.all(deleting);
+  h.streams.fail = () => new FaultError("store-unavailable", "down", { retriable: true });
+  await assert.rejects(h.log.offsetForTimestamp(0), FaultError);
+});
+
 test("an empty log has no times", async () => {
   const h = await createHarness();
   assert.equal(await h.log.offsetForTimestamp(0), null);
@@ -386,6 +402,7 @@ test("the time index is made with its first entry and survives restarts and cras
   await fill(0, 10);
   await h.log.tick(h.nowMs);
   assert.equal(h.streams.ids.length, 3);
+  assert.deepEqual([...h.streams.tags.values()], [STREAM_TAG, STREAM_TAG, STREAM_TAG]);
   const expectAll = async (count: number) => {
     for (let i = 0; i < count; i++) {
       assert.equal((await h.log.offsetForTimestamp(i * 10 - 5))?.offset, i);

@@ -230,11 +230,26 @@ export class PartitionLogImpl implements PartitionLog {
   }
 
   offsetForTimestamp(timestampMs: number): Promise<TimestampedOffset | null> {
-    return findByTime(this.#timeLookup, timestampMs);
+    return this.#lookUp((input) => findByTime(input, timestampMs));
   }
 
   maxTimestamp(): Promise<TimestampedOffset | null> {
-    return findLargestTime(this.#timeLookup);
+    return this.#lookUp(findLargestTime);
+  }
+
+  /** Retention may take away what a search is reading: it then starts again from the new log start. */
+  async #lookUp(
+    find: (input: TimeLookupInput) => Promise<TimestampedOffset | null>,
+  ): Promise<TimestampedOffset | null> {
+    for (;;) {
+      const input = this.#timeLookup;
+      try {
+        const found = await find(input);
+        if (found === null || found.offset >= this.logStartOffset) return found;
+      } catch (error) {
+        if (this.logStartOffset === input.logStartOffset) throw error;
+      }
+    }
   }
 
   /** The current epoch ends at the high watermark: what lies above may still disappear. */

@@ -30,8 +30,8 @@ export interface Stream {
 }
 
 export interface StreamClient {
-  /** Creates a stream and opens it with this epoch. */
-  create(epoch: StreamEpoch): Promise<Stream>;
+  /** Creates a stream and opens it with this epoch; with a partition's key as its tag it is deleted with its topic. */
+  create(epoch: StreamEpoch, tag?: string): Promise<Stream>;
   /** Throws FaultError `fenced` when a newer epoch or another owner holds it. */
   open(stream: StreamId, epoch: StreamEpoch): Promise<Stream>;
   /** The stream must be closed. Deleting a missing stream is no error. */

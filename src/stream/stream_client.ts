@@ -31,9 +31,9 @@ class Client implements StreamClient {
     this.#options = options;
   }
 
-  create(epoch: StreamEpoch): Promise<Stream> {
+  create(epoch: StreamEpoch, tag?: string): Promise<Stream> {
     return this.#track(async () => {
-      const answer = await this.#options.streams.createStream(epoch);
+      const answer = await this.#options.streams.createStream(epoch, tag);
       if (!answer.ok) throw refused("Creating a stream", answer);
       return this.#hold({ streamId: answer.streamId, epoch, start: 0, end: 0 });
     });

@@ -1,7 +1,6 @@
 /** A metadata state that takes commands directly, and checks the invariants after every entry. */
 import assert from "node:assert/strict";
 import {
-  type NodeEpoch,
   nodeEpoch,
   nodeId,
   type ObjectId,
@@ -12,7 +11,7 @@ import {
   type StreamId,
   streamId,
 } from "../../src/lib/brand.ts";
-import type { Command, Requester } from "../../src/controller/command.ts";
+import type { Command, Requester, Results } from "../../src/controller/command.ts";
 import { apply } from "../../src/controller/apply.ts";
 import { type AnyVerdict, decide } from "../../src/controller/decide.ts";
 import {
@@ -80,6 +79,13 @@ export function streamSetRanges(command: Command): [ObjectId, readonly StreamRan
   return object === null ? [] : [[object.objectId, object.ranges]];
 }
 
+/** The results of all commands in one: the caller knows which command it ran. */
+type Answer =
+  & Results["register-node"]
+  & Results["begin-recovery"]
+  & Results["create-stream"]
+  & Results["reserve-ids"];
+
 export class World {
   readonly state = new State(CLUSTER);
   readonly streamSets = new Map<ObjectId, readonly StreamRange[]>();
@@ -112,24 +118,24 @@ export class World {
   }
 
   /** The result of a command that must succeed. */
-  ok<R = object>(command: Command): R {
+  ok(command: Command): Answer {
     const verdict = this.run(command);
     assert.ok(verdict.ok, `${command.type} refused: ${JSON.stringify(verdict)}`);
-    return verdict.result as R;
+    return verdict.result as Answer;
   }
 
   node(id: number, incarnation = id): Requester {
-    const { epoch } = this.ok<{ epoch: NodeEpoch }>(register(id, incarnation));
+    const { epoch } = this.ok(register(id, incarnation));
     return { nodeId: nodeId(id), epoch };
   }
 
   stream(who: Requester, epoch: number, tag?: string): StreamId {
     const base = { type: "create-stream", by: who, epoch: streamEpoch(epoch) } as const;
-    return this.ok<{ streamId: StreamId }>(tag === undefined ? base : { ...base, tag }).streamId;
+    return this.ok(tag === undefined ? base : { ...base, tag }).streamId;
   }
 
   ids(who: Requester, count: number): ObjectId {
-    return this.ok<{ first: ObjectId }>({ type: "reserve-ids", by: who, count }).first;
+    return this.ok({ type: "reserve-ids", by: who, count }).first;
   }
 
   topic(partitions = 1, topicId = TOPIC, name = "t"): void {

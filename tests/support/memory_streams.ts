@@ -57,6 +57,7 @@ export interface MemoryStreams extends StreamClient {
   /** Replaces the durable records of a stream: damage for tests. */
   tamper(stream: StreamId, change: (record: StreamRecord) => StreamRecord | null): void;
   readonly ids: readonly StreamId[];
+  readonly tags: ReadonlyMap<StreamId, string>;
 }
 
 function end(row: Row): Offset {
@@ -71,6 +72,7 @@ class MemoryStreamStore implements MemoryStreams {
   calls = 0;
   appends = 0;
   readonly rows = new Map<StreamId, Row>();
+  readonly tags = new Map<StreamId, string>();
   queue: Pending[] = [];
   #nextId = 1;
 
@@ -118,11 +120,12 @@ class MemoryStreamStore implements MemoryStreams {
   }
 
   // oxlint-disable-next-line require-await
-  async create(epoch: StreamEpoch): Promise<Stream> {
+  async create(epoch: StreamEpoch, tag?: string): Promise<Stream> {
     this.enter("create", null);
     const id = streamId(this.#nextId++);
     const row: Row = { id, epoch, start: 0, records: [], incarnation: 0, open: true };
     this.rows.set(id, row);
+    if (tag !== undefined) this.tags.set(id, tag);
     return new MemoryStream(this, row);
   }
 

@@ -24,6 +24,8 @@ export interface Opened {
   readonly lines: readonly CapturedLine[];
 }
 
+const STEPS_MAX = 5_000;
+
 export class MetadataWorld {
   readonly clock: FakeClock;
   readonly base: ObjectStore;
@@ -37,16 +39,16 @@ export class MetadataWorld {
 
   /** Moves time until the promise settles. */
   async drive<T>(promise: Promise<T>, stepMs = 50): Promise<T> {
-    let settled = false;
+    const watch = { settled: false };
     const done = promise.finally(() => {
-      settled = true;
+      watch.settled = true;
     });
     done.catch(() => {});
-    for (let i = 0; i < 20_000 && !settled; i++) {
+    for (let i = 0; i < STEPS_MAX && !watch.settled; i++) {
       await this.clock.settle();
-      if (!settled) await this.clock.advance(stepMs);
+      if (!watch.settled) await this.clock.advance(stepMs);
     }
-    if (!settled) throw new Error("The promise does not settle");
+    if (!watch.settled) throw new Error("The promise does not settle");
     return await done;
   }
 

@@ -17,6 +17,7 @@ import { testEnv } from "./test_env.ts";
 
 export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
+export const STREAM_TAG = "topic/0";
 export const START_MS = 1_700_000_000_000;
 
 export const DEFAULT_LOG_CONFIG: LogConfig = {
@@ -102,6 +103,7 @@ export function unopened(config: Partial<LogConfig> = {}): Harness {
       harness.log = await openPartitionLog({
         streams,
         metaStream,
+        streamTag: STREAM_TAG,
         onMetaStreamCreated: (id) => {
           metaStream = id;
           return Promise.resolve();
