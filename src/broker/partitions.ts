@@ -19,8 +19,10 @@ import type { TopicConfigs } from "./topic_config.ts";
 export interface OpenLogOptions {
   readonly env: Env;
   readonly streams: StreamClient;
-  /** For log lines. */
-  readonly name: string;
+  readonly topic: string;
+  readonly partition: number;
+  /** Marks the partition's streams, so that all of them go with the topic. */
+  readonly streamTag: string;
   readonly leaderEpoch: PartitionRow["leaderEpoch"];
   /** Null when the partition was never opened: a meta stream is then created. */
   readonly metaStreamId: StreamId | null;
@@ -139,7 +141,9 @@ export function createPartitions(options: PartitionsOptions): Partitions {
     const { log, metaStreamId } = await options.openLog({
       env,
       streams: options.streams,
-      name: `${topic.name}-${partition}`,
+      topic: topic.name,
+      partition,
+      streamTag: key,
       leaderEpoch: row.leaderEpoch,
       metaStreamId: row.metaStream,
       config: options.configOf(topic.configs),

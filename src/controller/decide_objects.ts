@@ -122,7 +122,7 @@ function advance(image: StateImage, holder: Holder, stream: StreamId, spans: Spa
   return { ok: true, end };
 }
 
-export type UploadContent = Pick<
+type UploadContent = Pick<
   RecordOf<"uploaded">,
   "streamSetObject" | "streamObjects" | "ends"
 >;

@@ -106,7 +106,7 @@ const RECORDS = {
 };
 
 type Records = typeof RECORDS;
-export type RecordType = keyof Records;
+type RecordType = keyof Records;
 export type RecordOf<T extends RecordType> = { readonly type: T } & Of<Records[T]>;
 /** Distributes over the types, so that a switch on `type` narrows. */
 export type MetadataRecord = { [T in RecordType]: RecordOf<T> }[RecordType];

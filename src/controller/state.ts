@@ -27,7 +27,7 @@ export interface WriterRow {
   readonly lastCommand: number;
 }
 
-export interface Counters {
+interface Counters {
   readonly nextStreamId: number;
   readonly nextObjectId: number;
   readonly nextProducerId: number;

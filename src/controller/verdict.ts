@@ -6,7 +6,7 @@ import type { NodeRow, StreamRow } from "./image.ts";
 import type { MetadataRecord } from "./record.ts";
 import type { StateImage } from "./state.ts";
 
-export interface Approved<T extends Command["type"]> {
+interface Approved<T extends Command["type"]> {
   readonly ok: true;
   /** Empty when the wish is fulfilled already. */
   readonly records: readonly MetadataRecord[];

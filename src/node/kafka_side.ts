@@ -32,17 +32,11 @@ export interface KafkaSideOptions {
   readonly listener: { readonly host: string; readonly port: number };
 }
 
-const openLog: OpenLog = async ({ env, streams, name, leaderEpoch, metaStreamId, config }) => {
-  const dash = name.lastIndexOf("-");
+const openLog: OpenLog = async ({ metaStreamId, ...options }) => {
   let metaStream = metaStreamId;
   const log = await openPartitionLog({
-    env,
-    streams,
-    leaderEpoch,
-    config,
+    ...options,
     metaStream,
-    topic: name.slice(0, dash),
-    partition: Number(name.slice(dash + 1)),
     onMetaStreamCreated: (id) => {
       metaStream = id;
       return Promise.resolve();

@@ -9,7 +9,13 @@ import { FaultError } from "../../src/lib/errors.ts";
 import { Semaphore } from "../../src/lib/semaphore.ts";
 import { uuidOf } from "../../src/lib/uuid.ts";
 import type { Env } from "../../src/env/env.ts";
-import { type Broker, createBroker, type Reply, type RequestHooks, type Route } from "../../src/broker/broker.ts";
+import {
+  type Broker,
+  createBroker,
+  type Reply,
+  type RequestHooks,
+  type Route,
+} from "../../src/broker/broker.ts";
 import { type BrokerConfig, parseBrokerConfig } from "../../src/broker/broker_config.ts";
 import type { BrokerServices, Session } from "../../src/broker/handler.ts";
 import { createPartitions } from "../../src/broker/partitions.ts";
@@ -165,12 +171,12 @@ export async function createBrokerWorld(options: {
     metadata,
     streams: NO_STREAMS,
     configOf: (overrides) => logConfigOf(overrides, config),
-    async openLog({ name, leaderEpoch, metaStreamId, config: logConfig }) {
+    async openLog({ topic, partition, leaderEpoch, metaStreamId, config: logConfig }) {
       opened += 1;
       if (world.gate !== null) await world.gate;
       if (world.openFault !== null) throw world.openFault;
       const log = createMemoryLog(logConfig, leaderEpoch);
-      logs.set(name, log);
+      logs.set(`${topic}-${partition}`, log);
       if (metaStreamId !== null) return { log, metaStreamId };
       const made = await metadata.submit({ type: "create-stream", by, epoch: leaderEpoch });
       return { log, metaStreamId: made.ok ? made.streamId : streamId(0) };
