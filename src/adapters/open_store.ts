@@ -5,10 +5,13 @@ import { createMemoryStore } from "../object/memory.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { openDirStore } from "./dir_store.ts";
 
-export async function openStore(config: Pick<Config, "store" | "s3">, env: Env): Promise<ObjectStore> {
+export async function openStore(
+  config: Pick<Config, "store" | "s3">,
+  env: Env,
+): Promise<ObjectStore> {
   const { store, s3 } = config;
   if (store.kind === "memory") return createMemoryStore(env.clock);
   if (store.kind === "dir") return await openDirStore(store.path, { clock: env.clock });
   const { openS3Store } = await import("./s3_store.ts");
-  return await openS3Store({ bucket: store.bucket, prefix: store.prefix, ...s3, clock: env.clock });
+  return openS3Store({ bucket: store.bucket, prefix: store.prefix, ...s3, clock: env.clock });
 }

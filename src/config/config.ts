@@ -77,7 +77,10 @@ const AWS_NAMES: Partial<Record<OptionName, readonly string[]>> = {
   "s3-region": ["AWS_REGION", "AWS_DEFAULT_REGION"],
 };
 
-function readFile(sources: ConfigSources, errors: string[]): Record<string, unknown> {
+type Scalar = v.InferOutput<typeof scalar>;
+type FileValues = Readonly<Record<string, Scalar | Readonly<Record<string, Scalar>> | undefined>>;
+
+function readFile(sources: ConfigSources, errors: string[]): FileValues {
   if (sources.file === null) return {};
   if (Array.isArray(sources.file.value)) {
     errors.push(`Cannot use ${sources.file.name}: an array: allowed is one JSON object`);
@@ -107,20 +110,23 @@ function fromEnvironment(name: OptionName, sources: ConfigSources): Found | null
 function find(
   name: OptionName,
   sources: ConfigSources,
-  file: Record<string, unknown>,
+  file: FileValues,
 ): Found | null {
   const flag = sources.flags[name];
   if (flag !== undefined) return { value: flag, origin: `--${name}` };
   const variable = fromEnvironment(name, sources);
   if (variable !== null) return variable;
-  if (file[name] !== undefined) return { value: String(file[name]), origin: sources.file!.name };
+  const given = file[name];
+  if (given !== undefined && typeof given !== "object") {
+    return { value: String(given), origin: sources.file!.name };
+  }
   const fallback = OPTIONS[name].fallback;
   return fallback === null ? null : { value: fallback, origin: "default" };
 }
 
 function parseOptions(
   sources: ConfigSources,
-  file: Record<string, unknown>,
+  file: FileValues,
   errors: string[],
 ): Parsed {
   const parsed: Record<string, unknown> = {};
@@ -143,11 +149,11 @@ function parseOptions(
 
 function kafkaProperties(
   sources: ConfigSources,
-  file: Record<string, unknown>,
+  file: FileValues,
   errors: string[],
 ): Record<string, string> {
   const properties: Record<string, string> = {};
-  for (const [key, value] of Object.entries((file["kafka"] ?? {}) as Record<string, unknown>)) {
+  for (const [key, value] of Object.entries(file["kafka"] ?? {})) {
     properties[key] = String(value);
   }
   const variable = sources.environment["SKERRY_SET"] ?? "";

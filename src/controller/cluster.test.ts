@@ -54,8 +54,9 @@ test("another cluster, a newer build, a bad name, a broken object", async () => 
     (error: unknown) =>
       config(error) && /cluster-id = two: the store belongs to cluster one/.test(String(error)),
   );
-  for (const name of ["", "a/b", "-x", "x".repeat(65), "a b"]) {
-    await assert.rejects(openCluster(store, options(1, name)), config);
+  for (const name of ["", "a/b", "x".repeat(65), "a b"]) {
+    const empty = createMemoryStore(clock);
+    await assert.rejects(openCluster(empty, options(1, name)), config);
   }
   const write = (json: string) => store.put(CLUSTER_KEY, toUtf8(json));
   await write(`{"clusterId":"one","formatVersion":9,"featureLevel":1}`);

@@ -19,8 +19,8 @@ import { int, struct, text } from "./shape.ts";
 const FORMAT_VERSION = 1;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const ID_BYTES = 16;
-/** The id is part of every key: characters that are safe in a bucket, a path and a URL alike. */
-const CLUSTER_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
+/** Part of every key: characters that are safe in a bucket, a path and a URL alike; as config/options.ts. */
+const CLUSTER_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 
 const clusterShape = struct({ clusterId: text, formatVersion: int, featureLevel: int });
 
@@ -76,7 +76,9 @@ export async function openCluster(
   const { clusterId: asked, ...rest } = options;
   if (asked !== undefined && !CLUSTER_ID.test(asked)) {
     throw configFault(
-      `Cannot use cluster-id = ${JSON.stringify(asked)}: 1 to 64 of A-Z a-z 0-9 . _ - are allowed.`,
+      `Cannot use cluster-id = ${
+        JSON.stringify(asked)
+      }: 1 to 64 of A-Z a-z 0-9 . _ ~ - are allowed.`,
     );
   }
   const existing = await store.get(CLUSTER_KEY);

@@ -29,7 +29,7 @@ const SECONDS_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 const BYTES_BOUNDS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
 function labelText(labels: Labels): string {
-  const parts = Object.keys(labels).sort().map((name) =>
+  const parts = Object.keys(labels).toSorted().map((name) =>
     `${name}="${labels[name]!.replace(/[\\"\n]/g, (c) => c === "\n" ? "\\n" : `\\${c}`)}"`
   );
   return parts.length === 0 ? "" : `{${parts.join(",")}}`;

@@ -15,7 +15,9 @@ import type {
   ReadAnswer,
   ReadQuery,
   RecordInput,
+  TopicDetail,
   TopicSummary,
+  TopicToCreate,
   Written,
 } from "../http/port.ts";
 import { readFrom } from "./http_read.ts";
@@ -71,46 +73,162 @@ function summary({ name, topicId, partitions }: TopicRow): TopicSummary {
   return { name, topicId, partitions };
 }
 
-export function createHttpGateway(services: BrokerServices): Gateway {
-  const { env, topics, partitions, metadata, permits } = services;
+function place(
+  topic: TopicRow,
+  records: readonly RecordInput[],
+  any: number,
+): Map<number, Placed[]> {
+  const placed = new Map<number, Placed[]>();
+  for (const [index, record] of records.entries()) {
+    const partition = record.partition ??
+      (record.key === null ? any : partitionOfKey(record.key, topic.partitions));
+    const list = placed.get(partition);
+    if (list === undefined) placed.set(partition, [{ record, index }]);
+    else list.push({ record, index });
+  }
+  return placed;
+}
 
-  function place(topic: TopicRow, records: readonly RecordInput[]): Map<number, Placed[]> {
-    // Records without key and partition of one request stay together: one batch instead of many.
-    const any = randomInt(env.random, topic.partitions);
-    const placed = new Map<number, Placed[]>();
-    for (const [index, record] of records.entries()) {
-      const partition = record.partition ??
-        (record.key === null ? any : partitionOfKey(record.key, topic.partitions));
-      const list = placed.get(partition);
-      if (list === undefined) placed.set(partition, [{ record, index }]);
-      else list.push({ record, index });
-    }
-    return placed;
+function newRecord(record: RecordInput, nowMs: number): NewRecord {
+  return {
+    key: record.key,
+    value: record.value,
+    headers: record.headers.map(({ name, value }) => ({ key: name, value })),
+    timestampMs: record.timestampMs ?? nowMs,
+  };
+}
+
+export class HttpGateway implements Gateway {
+  readonly #services: BrokerServices;
+
+  constructor(services: BrokerServices) {
+    this.#services = services;
   }
 
-  function newRecord({ record }: Placed, nowMs: number): NewRecord {
-    return {
-      key: record.key,
-      value: record.value,
-      headers: record.headers.map(({ name, value }) => ({ key: name, value })),
-      timestampMs: record.timestampMs ?? nowMs,
-    };
+  async produce(
+    name: string,
+    records: readonly RecordInput[],
+    signal: AbortSignal,
+  ): Promise<readonly Written[]> {
+    const { produce: permits } = this.#services.permits;
+    const topic = await this.#topicFor(name, true);
+    if ("ok" in topic) return records.map(() => topic);
+    const bytes = records.reduce((sum, record) => sum + recordBytes(record), 0);
+    try {
+      await permits.acquire(bytes, signal);
+    } catch (error) {
+      return records.map(() => failure(error, "produce"));
+    }
+    try {
+      return await this.#produceAll(topic, records);
+    } finally {
+      permits.release(bytes);
+    }
+  }
+
+  async read(name: string, partition: number, query: ReadQuery): Promise<ReadAnswer> {
+    const topic = await this.#topicFor(name, false);
+    if ("ok" in topic) return topic;
+    if (partition >= topic.partitions) return unknownPartition(topic, partition);
+    try {
+      const located = await this.#services.partitions.open(topic.topicId, partition);
+      return located.ok ? await readFrom(located.log, query, this.#services.env) : located;
+    } catch (error) {
+      return failure(error, "fetch");
+    }
+  }
+
+  listTopics(): readonly TopicSummary[] {
+    return [...this.#services.metadata.view().topics.values()]
+      .filter(({ internal }) => !internal)
+      .map(summary)
+      .toSorted((a, b) => a.name < b.name ? -1 : 1);
+  }
+
+  describeTopic(name: string): TopicDetail | null {
+    const topic = this.#services.topics.find(name);
+    if (topic === undefined) return null;
+    const image = this.#services.metadata.view();
+    const leaders = Array.from({ length: topic.partitions }, (_, partition) => {
+      const row = image.partitions.get(partitionKey(topic.topicId, partition));
+      return { partition, leader: row?.leader ?? null, leaderEpoch: row?.leaderEpoch ?? -1 };
+    });
+    return { ...summary(topic), leaders, configs: topic.configs };
+  }
+
+  async createTopic(
+    { name, partitions, configs }: TopicToCreate,
+  ): Promise<({ readonly ok: true } & TopicSummary) | Failure> {
+    try {
+      const created = await this.#services.topics.create({
+        name,
+        partitions: partitions ?? -1,
+        replicationFactor: -1,
+        configs: Object.entries(configs),
+      });
+      return created.ok ? { ok: true, ...summary(created.topic) } : created;
+    } catch (error) {
+      return failure(error, "admin");
+    }
+  }
+
+  async deleteTopic(name: string): Promise<{ readonly ok: true } | Failure> {
+    const { topics } = this.#services;
+    const topic = topics.find(name);
+    if (topic === undefined) return unknownTopic(name);
+    try {
+      return await topics.delete(topic.topicId);
+    } catch (error) {
+      return failure(error, "admin");
+    }
+  }
+
+  async #topicFor(name: string, create: boolean): Promise<TopicRow | Failure> {
+    try {
+      const ensured = await this.#services.topics.ensure(name, create);
+      if (ensured.ok) return ensured.topic;
+      return ensured.error === "UNKNOWN_TOPIC_OR_PARTITION" ? unknownTopic(name) : ensured;
+    } catch (error) {
+      return failure(error, "admin");
+    }
+  }
+
+  async #produceAll(topic: TopicRow, records: readonly RecordInput[]): Promise<Written[]> {
+    const results: Written[] = [];
+    // Records without key and partition of one request stay together: one batch instead of many.
+    const any = randomInt(this.#services.env.random, topic.partitions);
+    const groups = [...place(topic, records, any)];
+    await Promise.all(groups.map(async ([partition, placed]) => {
+      const written = await this.#produceTo(topic, partition, placed);
+      for (const [i, { index }] of placed.entries()) results[index] = written[i]!;
+    }));
+    return results;
+  }
+
+  async #produceTo(
+    topic: TopicRow,
+    partition: number,
+    records: readonly Placed[],
+  ): Promise<Written[]> {
+    if (partition >= topic.partitions) return records.map(() => unknownPartition(topic, partition));
+    try {
+      const located = await this.#services.partitions.open(topic.topicId, partition);
+      if (!located.ok) return records.map(() => located);
+      const { log } = located;
+      const batches = cut(records, Math.min(HTTP_BATCH_BYTES, log.config.messageBytesMax));
+      return (await Promise.all(batches.map((batch) => this.#append(log, partition, batch))))
+        .flat();
+    } catch (error) {
+      return records.map(() => failure(error, "produce"));
+    }
   }
 
   /** Appends at once, in order; the promise waits for durability. */
-  function appendBatch(
-    log: PartitionLog,
-    partition: number,
-    batch: readonly Placed[],
-  ): Promise<Written[]> {
-    const records = batch.map((placed) => newRecord(placed, env.clock.nowMs()));
-    const appended = log.append(buildBatch({ records, codec: null, codecs: env.codecs }));
-    if (!appended.ok) {
-      const { error, message } = appended;
-      return Promise.resolve(
-        records.map(() => ({ ok: false, error, ...(message === undefined ? {} : { message }) })),
-      );
-    }
+  #append(log: PartitionLog, partition: number, batch: readonly Placed[]): Promise<Written[]> {
+    const { clock, codecs } = this.#services.env;
+    const records = batch.map(({ record }) => newRecord(record, clock.nowMs()));
+    const appended = log.append(buildBatch({ records, codec: null, codecs }));
+    if (!appended.ok) return Promise.resolve(records.map(() => appended));
     const { baseOffset, logAppendTimeMs } = appended;
     const written = records.map((record, i) => ({
       ok: true as const,
@@ -123,108 +241,4 @@ export function createHttpGateway(services: BrokerServices): Gateway {
       (error: unknown) => written.map(() => failure(error, "produce")),
     );
   }
-
-  async function produceTo(
-    topic: TopicRow,
-    partition: number,
-    records: readonly Placed[],
-  ): Promise<Written[]> {
-    if (partition >= topic.partitions) return records.map(() => unknownPartition(topic, partition));
-    try {
-      const located = await partitions.open(topic.topicId, partition);
-      if (!located.ok) return records.map(() => located);
-      const { log } = located;
-      const batches = cut(records, Math.min(HTTP_BATCH_BYTES, log.config.messageBytesMax));
-      return (await Promise.all(batches.map((batch) => appendBatch(log, partition, batch)))).flat();
-    } catch (error) {
-      return records.map(() => failure(error, "produce"));
-    }
-  }
-
-  async function produceAll(topic: TopicRow, records: readonly RecordInput[]): Promise<Written[]> {
-    const results: Written[] = [];
-    const groups = [...place(topic, records)];
-    await Promise.all(groups.map(async ([partition, placed]) => {
-      const written = await produceTo(topic, partition, placed);
-      for (const [i, { index }] of placed.entries()) results[index] = written[i]!;
-    }));
-    return results;
-  }
-
-  async function topicFor(name: string, create: boolean): Promise<TopicRow | Failure> {
-    try {
-      const ensured = await topics.ensure(name, create);
-      if (ensured.ok) return ensured.topic;
-      return ensured.error === "UNKNOWN_TOPIC_OR_PARTITION" ? unknownTopic(name) : ensured;
-    } catch (error) {
-      return failure(error, "admin");
-    }
-  }
-
-  async function read(topic: TopicRow, partition: number, query: ReadQuery): Promise<ReadAnswer> {
-    if (partition >= topic.partitions) return unknownPartition(topic, partition);
-    try {
-      const located = await partitions.open(topic.topicId, partition);
-      return located.ok ? await readFrom(located.log, query, env) : located;
-    } catch (error) {
-      return failure(error, "fetch");
-    }
-  }
-
-  return {
-    async produce(name, records, signal) {
-      const topic = await topicFor(name, true);
-      if ("ok" in topic) return records.map(() => topic);
-      const bytes = records.reduce((sum, record) => sum + recordBytes(record), 0);
-      try {
-        await permits.produce.acquire(bytes, signal);
-      } catch (error) {
-        return records.map(() => failure(error, "produce"));
-      }
-      try {
-        return await produceAll(topic, records);
-      } finally {
-        permits.produce.release(bytes);
-      }
-    },
-    async read(name, partition, query) {
-      const topic = await topicFor(name, false);
-      return "ok" in topic ? topic : await read(topic, partition, query);
-    },
-    listTopics: () =>
-      [...metadata.view().topics.values()].filter(({ internal }) => !internal).map(summary)
-        .toSorted((a, b) => a.name < b.name ? -1 : 1),
-    describeTopic(name) {
-      const topic = topics.find(name);
-      if (topic === undefined) return null;
-      const image = metadata.view();
-      const leaders = Array.from({ length: topic.partitions }, (_, partition) => {
-        const row = image.partitions.get(partitionKey(topic.topicId, partition));
-        return { partition, leader: row?.leader ?? null, leaderEpoch: row?.leaderEpoch ?? -1 };
-      });
-      return { ...summary(topic), leaders, configs: topic.configs };
-    },
-    async createTopic({ name, partitions: count, configs }) {
-      try {
-        const created = await topics.create({
-          name,
-          partitions: count ?? -1,
-          replicationFactor: -1,
-          configs: Object.entries(configs),
-        });
-        return created.ok ? { ok: true, ...summary(created.topic) } : created;
-      } catch (error) {
-        return failure(error, "admin");
-      }
-    },
-    async deleteTopic(name) {
-      const topic = topics.find(name);
-      if (topic === undefined) return unknownTopic(name);
-      try {
-        return await topics.delete(topic.topicId);
-      } catch (error) {
-        return failure(error, "admin");
-      }
-    },
-  };
 }

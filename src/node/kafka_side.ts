@@ -3,7 +3,7 @@ import type { Env } from "../env/env.ts";
 import type { NodeId } from "../lib/brand.ts";
 import { createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
-import { createCoordinator } from "../broker/group/coordinator.ts";
+import { Coordinator } from "../broker/group/coordinator.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
 import { createPermits, routesOf } from "../broker/routes.ts";
@@ -69,7 +69,7 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     config,
     permits: createPermits(),
   };
-  const coordinator = createCoordinator(services);
+  const coordinator = new Coordinator(services);
   const broker = createBroker(env, routesOf({ ...services, coordinator }));
   const server = createServer({ services, broker, listener });
   return {

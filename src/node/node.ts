@@ -20,7 +20,7 @@ import { createHttpApp } from "../http/app.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { probeStore } from "../object/probe.ts";
 import type { WalPolicy } from "../storage/wal/batching.ts";
-import { createHttpGateway } from "./http_gateway.ts";
+import { HttpGateway } from "./http_gateway.ts";
 import { type Incarnation, startIncarnation } from "./incarnation.ts";
 import { createKafkaSide, type KafkaSide } from "./kafka_side.ts";
 import { nodeStore } from "./node_store.ts";
@@ -181,7 +181,7 @@ function httpFetch(
   const { services } = kafkaSide;
   const app = createHttpApp({
     env,
-    gateway: createHttpGateway(services),
+    gateway: new HttpGateway(services),
     corsOrigins: listOf(services.config.text("skerry.http.cors.origins")),
     status: {
       notReady: () => health.problem,

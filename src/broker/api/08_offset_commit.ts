@@ -4,6 +4,7 @@
  * without a write until its time has to be refreshed. Retention times of v2-4 are ignored.
  * Version notes: 7 static members (KIP-345) · 9 GROUP_ID_NOT_FOUND (KIP-848) · 10 topic ids (KIP-516).
  */
+import { toUtf8 } from "../../lib/bytes.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
   offsetCommitApi,
@@ -70,92 +71,109 @@ interface Checked {
   readonly errors: ReadonlyMap<RequestPartition, ErrorName>;
 }
 
+/** What the steps of one commit look things up in. */
+interface Rules {
+  readonly services: GroupServices;
+  readonly metadataBytesMax: number;
+  readonly refreshMs: number;
+}
+
+function topicOf(
+  { services: { topics } }: Rules,
+  topic: RequestTopic,
+  version: number,
+): TopicRow | undefined {
+  return version >= BY_ID_SINCE ? topics.findById(topic.topicId) : topics.find(topic.name);
+}
+
+function partitionError(
+  rules: Rules,
+  row: TopicRow | undefined,
+  partition: RequestPartition,
+  version: number,
+): ErrorName {
+  if (row === undefined) {
+    return version >= BY_ID_SINCE ? "UNKNOWN_TOPIC_ID" : "UNKNOWN_TOPIC_OR_PARTITION";
+  }
+  const { partitionIndex, committedMetadata } = partition;
+  if (partitionIndex < 0 || partitionIndex >= row.partitions) return "UNKNOWN_TOPIC_OR_PARTITION";
+  const bytes = toUtf8(committedMetadata ?? "").length;
+  return bytes > rules.metadataBytesMax ? "OFFSET_METADATA_TOO_LARGE" : "NONE";
+}
+
+function entryOf(row: TopicRow, partition: RequestPartition, nowMs: number): OffsetEntry {
+  return {
+    topic: row.name,
+    partition: partition.partitionIndex,
+    offset: partition.committedOffset,
+    leaderEpoch: partition.committedLeaderEpoch,
+    metadata: partition.committedMetadata ?? "",
+    committedAtMs: nowMs,
+    topicId: row.topicId,
+  };
+}
+
+function check(rules: Rules, request: OffsetCommitRequest, version: number): Checked {
+  const nowMs = rules.services.env.clock.nowMs();
+  const offsets: OffsetEntry[] = [];
+  const errors = new Map<RequestPartition, ErrorName>();
+  for (const topic of request.topics) {
+    const row = topicOf(rules, topic, version);
+    for (const partition of topic.partitions) {
+      const error = partitionError(rules, row, partition, version);
+      errors.set(partition, error);
+      if (error === "NONE") offsets.push(entryOf(row!, partition, nowMs));
+    }
+  }
+  return { offsets, errors };
+}
+
+async function commit(
+  { refreshMs }: Rules,
+  shard: Shard,
+  request: OffsetCommitRequest,
+  offsets: readonly OffsetEntry[],
+): Promise<ErrorName> {
+  const entry = shard.findOrCreate(request.groupId);
+  const member = entry.group.members.get(request.memberId);
+  if (member !== undefined) {
+    touch(member, shard.host);
+    shard.reschedule(entry);
+  }
+  const changed = offsets.filter((next) =>
+    !isRepeat(entry.offsets.get(next.topic, next.partition, next.topicId), next, refreshMs)
+  );
+  if (changed.length === 0) return "NONE";
+  try {
+    await shard.commit(entry, changed);
+    return "NONE";
+  } catch (error) {
+    return faultToCode(error, "coordinator");
+  }
+}
+
 export function offsetCommitHandler(
   services: GroupServices,
 ): Handler<OffsetCommitRequest, OffsetCommitResponse> {
-  const { env, topics, config } = services;
-  const metadataBytesMax = config.integer("offset.metadata.max.bytes");
-  const refreshMs = config.integer("offsets.retention.minutes") * 60_000 / REFRESH_FRACTION;
-
-  function topicOf(topic: RequestTopic, version: number): TopicRow | undefined {
-    return version >= BY_ID_SINCE ? topics.findById(topic.topicId) : topics.find(topic.name);
-  }
-
-  function check(request: OffsetCommitRequest, version: number): Checked {
-    const offsets: OffsetEntry[] = [];
-    const errors = new Map<RequestPartition, ErrorName>();
-    for (const topic of request.topics) {
-      const row = topicOf(topic, version);
-      for (const partition of topic.partitions) {
-        const error = partitionError(row, partition, version);
-        errors.set(partition, error);
-        if (error === "NONE") offsets.push(entryOf(row!, partition));
-      }
-    }
-    return { offsets, errors };
-  }
-
-  function partitionError(
-    row: TopicRow | undefined,
-    partition: RequestPartition,
-    version: number,
-  ): ErrorName {
-    if (row === undefined) {
-      return version >= BY_ID_SINCE ? "UNKNOWN_TOPIC_ID" : "UNKNOWN_TOPIC_OR_PARTITION";
-    }
-    const { partitionIndex, committedMetadata } = partition;
-    if (partitionIndex < 0 || partitionIndex >= row.partitions) return "UNKNOWN_TOPIC_OR_PARTITION";
-    return (committedMetadata ?? "").length > metadataBytesMax
-      ? "OFFSET_METADATA_TOO_LARGE"
-      : "NONE";
-  }
-
-  function entryOf(row: TopicRow, partition: RequestPartition): OffsetEntry {
-    return {
-      topic: row.name,
-      partition: partition.partitionIndex,
-      offset: partition.committedOffset,
-      leaderEpoch: partition.committedLeaderEpoch,
-      metadata: partition.committedMetadata ?? "",
-      committedAtMs: env.clock.nowMs(),
-      topicId: row.topicId,
-    };
-  }
-
-  async function commit(
-    shard: Shard,
-    request: OffsetCommitRequest,
-    offsets: readonly OffsetEntry[],
-  ): Promise<ErrorName> {
-    const entry = shard.findOrCreate(request.groupId);
-    const member = entry.group.members.get(request.memberId);
-    if (member !== undefined) {
-      touch(member, shard.host);
-      shard.reschedule(entry);
-    }
-    const changed = offsets.filter((next) =>
-      !isRepeat(entry.offsets.get(next.topic, next.partition, next.topicId), next, refreshMs)
-    );
-    if (changed.length === 0) return "NONE";
-    try {
-      await shard.commit(entry, changed);
-      return "NONE";
-    } catch (error) {
-      return faultToCode(error, "coordinator");
-    }
-  }
-
+  const { config, coordinator } = services;
+  const rules: Rules = {
+    services,
+    metadataBytesMax: config.integer("offset.metadata.max.bytes"),
+    refreshMs: config.integer("offsets.retention.minutes") * 60_000 / REFRESH_FRACTION,
+  };
   return {
     api: offsetCommitApi,
     min: 2,
     max: 10,
-    async handle(request, context) {
-      const found = await services.coordinator.shardOf(request.groupId);
+    async handle(request, { version }) {
+      const found = await coordinator.shardOf(request.groupId);
       if (!found.ok) return answer(request, () => found.error);
-      const refused = checkCaller(found.shard.find(request.groupId), request, context.version);
+      const refused = checkCaller(found.shard.find(request.groupId), request, version);
       if (refused !== "NONE") return answer(request, () => refused);
-      const { offsets, errors } = check(request, context.version);
-      const stored = offsets.length === 0 ? "NONE" : await commit(found.shard, request, offsets);
+      const { offsets, errors } = check(rules, request, version);
+      const stored = offsets.length === 0
+        ? "NONE"
+        : await commit(rules, found.shard, request, offsets);
       return answer(request, (_topic, partition) => {
         const error = errors.get(partition)!;
         return error === "NONE" ? stored : error;

@@ -18,6 +18,7 @@ import type { Handler } from "../handler.ts";
 
 const BY_ID_SINCE = 10;
 const MANY_GROUPS_SINCE = 8;
+const ERROR_SINCE = 2;
 
 interface Asked {
   readonly name: string;
@@ -54,100 +55,99 @@ function none(partitionIndex: number, error: ErrorName): AnsweredPartition {
   };
 }
 
+function partitionOf(
+  offsets: OffsetTable | undefined,
+  row: TopicRow | undefined,
+  partition: number,
+): AnsweredPartition {
+  const entry = row === undefined ? undefined : offsets?.get(row.name, partition, row.topicId);
+  if (entry === undefined) return none(partition, "NONE");
+  return {
+    partitionIndex: partition,
+    committedOffset: entry.offset,
+    committedLeaderEpoch: entry.leaderEpoch,
+    metadata: entry.metadata,
+    errorCode: errorCode("NONE"),
+  };
+}
+
+function askedTopics(
+  { topics }: GroupServices,
+  asked: readonly Asked[],
+  offsets: OffsetTable | undefined,
+  version: number,
+): AnsweredTopic[] {
+  const byId = version >= BY_ID_SINCE;
+  return asked.map(({ name, topicId, partitionIndexes }) => {
+    const row = byId ? topics.findById(topicId) : topics.find(name);
+    const unknownId = byId && row === undefined;
+    return {
+      name,
+      topicId,
+      partitions: partitionIndexes.map((partition) =>
+        unknownId ? none(partition, "UNKNOWN_TOPIC_ID") : partitionOf(offsets, row, partition)
+      ),
+    };
+  });
+}
+
+function allTopics({ topics }: GroupServices, offsets: OffsetTable | undefined): AnsweredTopic[] {
+  const byTopic = new Map<string, { topicId: string; partitions: AnsweredPartition[] }>();
+  for (const { topic, partition } of offsets?.entries() ?? []) {
+    const row = topics.find(topic);
+    if (row === undefined || offsets!.get(topic, partition, row.topicId) === undefined) continue;
+    const answered = byTopic.get(topic) ?? { topicId: row.topicId, partitions: [] };
+    answered.partitions.push(partitionOf(offsets, row, partition));
+    byTopic.set(topic, answered);
+  }
+  return [...byTopic].map(([name, answered]) => ({ name, ...answered }));
+}
+
+async function fetchGroup(
+  services: GroupServices,
+  groupId: string,
+  asked: readonly Asked[] | null,
+  version: number,
+): Promise<AnsweredGroup> {
+  const found = await services.coordinator.shardOf(groupId);
+  if (!found.ok) return { topics: [], error: found.error };
+  const offsets = found.shard.find(groupId)?.offsets;
+  const topics = asked === null
+    ? allTopics(services, offsets)
+    : askedTopics(services, asked, offsets, version);
+  return { topics, error: "NONE" };
+}
+
+/** The form of v1-7: one group. v1 has no place for an error of the whole answer. */
+async function fetchOne(
+  services: GroupServices,
+  request: OffsetFetchRequest,
+  version: number,
+): Promise<OffsetFetchResponse> {
+  const asked = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
+  const answered = await fetchGroup(services, request.groupId, asked, version);
+  if (answered.error === "NONE" || version >= ERROR_SINCE) {
+    return { topics: answered.topics, errorCode: errorCode(answered.error) };
+  }
+  return {
+    topics: (asked ?? []).map(({ name, partitionIndexes }) => ({
+      name,
+      partitions: partitionIndexes.map((partition) => none(partition, answered.error)),
+    })),
+  };
+}
+
 export function offsetFetchHandler(
   services: GroupServices,
 ): Handler<OffsetFetchRequest, OffsetFetchResponse> {
-  const { topics } = services;
-
-  function partitionOf(
-    offsets: OffsetTable | undefined,
-    row: TopicRow | undefined,
-    partition: number,
-  ): AnsweredPartition {
-    const entry = row === undefined ? undefined : offsets?.get(row.name, partition, row.topicId);
-    if (entry === undefined) return none(partition, "NONE");
-    return {
-      partitionIndex: partition,
-      committedOffset: entry.offset,
-      committedLeaderEpoch: entry.leaderEpoch,
-      metadata: entry.metadata,
-      errorCode: errorCode("NONE"),
-    };
-  }
-
-  function askedTopics(
-    asked: readonly Asked[],
-    offsets: OffsetTable | undefined,
-    version: number,
-  ): AnsweredTopic[] {
-    return asked.map(({ name, topicId, partitionIndexes }) => {
-      const byId = version >= BY_ID_SINCE;
-      const row = byId ? topics.findById(topicId) : topics.find(name);
-      const unknownId = byId && row === undefined;
-      return {
-        name,
-        topicId,
-        partitions: partitionIndexes.map((partition) =>
-          unknownId ? none(partition, "UNKNOWN_TOPIC_ID") : partitionOf(offsets, row, partition)
-        ),
-      };
-    });
-  }
-
-  function allTopics(offsets: OffsetTable | undefined): AnsweredTopic[] {
-    const byTopic = new Map<string, AnsweredPartition[]>();
-    for (const { topic, partition } of offsets?.entries() ?? []) {
-      const row = topics.find(topic);
-      if (row === undefined || offsets!.get(topic, partition, row.topicId) === undefined) continue;
-      byTopic.set(topic, [...(byTopic.get(topic) ?? []), partitionOf(offsets, row, partition)]);
-    }
-    return [...byTopic].map(([name, partitions]) => ({
-      name,
-      topicId: topics.find(name)?.topicId ?? ZERO_UUID,
-      partitions,
-    }));
-  }
-
-  async function fetchGroup(
-    groupId: string,
-    asked: readonly Asked[] | null,
-    version: number,
-  ): Promise<AnsweredGroup> {
-    const found = await services.coordinator.shardOf(groupId);
-    if (!found.ok) return { topics: [], error: found.error };
-    const offsets = found.shard.find(groupId)?.offsets;
-    return {
-      topics: asked === null ? allTopics(offsets) : askedTopics(asked, offsets, version),
-      error: "NONE",
-    };
-  }
-
-  async function fetchOne(
-    request: OffsetFetchRequest,
-    version: number,
-  ): Promise<OffsetFetchResponse> {
-    const asked = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
-    const answered = await fetchGroup(request.groupId, asked, version);
-    if (answered.error === "NONE" || version >= 2) {
-      return { topics: answered.topics, errorCode: errorCode(answered.error) };
-    }
-    // v1 has no place for an error of the whole answer.
-    return {
-      topics: (asked ?? []).map(({ name, partitionIndexes }) => ({
-        name,
-        partitions: partitionIndexes.map((partition) => none(partition, answered.error)),
-      })),
-    };
-  }
-
   return {
     api: offsetFetchApi,
     min: 1,
     max: 10,
     async handle(request, { version }) {
-      if (version < MANY_GROUPS_SINCE) return await fetchOne(request, version);
+      if (version < MANY_GROUPS_SINCE) return await fetchOne(services, request, version);
       const groups = await Promise.all(request.groups.map(async ({ groupId, topics: asked }) => {
-        const answered = await fetchGroup(groupId, asked, version);
+        const answered = await fetchGroup(services, groupId, asked, version);
         return { groupId, topics: answered.topics, errorCode: errorCode(answered.error) };
       }));
       return { groups };

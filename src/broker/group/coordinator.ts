@@ -8,11 +8,13 @@ import { randomUuid } from "../../env/random.ts";
 import { isFault, messageOf } from "../../lib/errors.ts";
 import { GROUP_LOAD_WAIT_MS } from "../../lib/limits.ts";
 import { SingleFlight } from "../../lib/single_flight.ts";
-import { uuidOf } from "../../lib/uuid.ts";
+import { uuidOf, ZERO_UUID } from "../../lib/uuid.ts";
+import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { BrokerServices } from "../handler.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import { partitionKey, type TopicRow } from "../../controller/image.ts";
+import type { GroupSettings } from "./group.ts";
 import { Shard } from "./shard.ts";
 
 export const OFFSETS_TOPIC = "__consumer_offsets";
@@ -20,18 +22,6 @@ export const OFFSETS_TOPIC = "__consumer_offsets";
 export type ShardFound =
   | { readonly ok: true; readonly shard: Shard }
   | { readonly ok: false; readonly error: ErrorName };
-
-export interface Coordinator {
-  /** The shard of a group, loaded; or why it cannot be used here and now. */
-  shardOf(groupId: string): Promise<ShardFound>;
-  /** Who coordinates a group, by the local replica; creates the offsets topic when it is missing. */
-  locate(
-    groupId: string,
-  ): Promise<{ readonly leader: number | null } | { readonly error: ErrorName }>;
-  /** Shards that this node leads, loaded. */
-  allShards(): Promise<readonly ShardFound[]>;
-  close(): void;
-}
 
 type Services = Pick<BrokerServices, "env" | "nodeId" | "metadata" | "partitions" | "config">;
 
@@ -42,27 +32,92 @@ export function javaHash(text: string): number {
   return hash & 0x7fffffff;
 }
 
-export function createCoordinator(services: Services): Coordinator {
-  const { env, nodeId, metadata, partitions, config } = services;
-  const shards = new Map<number, Shard>();
-  const loading = new SingleFlight<number, ShardFound>();
-  const creating = new SingleFlight<string, TopicRow | ErrorName>();
-  const settings = {
+function dashed(uuid: string): string {
+  return uuid.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+function settingsOf(config: Services["config"]): GroupSettings {
+  return {
     sessionTimeoutMsMin: config.integer("group.min.session.timeout.ms"),
     sessionTimeoutMsMax: config.integer("group.max.session.timeout.ms"),
     initialRebalanceDelayMs: config.integer("group.initial.rebalance.delay.ms"),
     membersMax: config.integer("group.max.size"),
   };
-  const retentionMs = config.integer("offsets.retention.minutes") * 60_000;
-  let closed = false;
+}
 
-  function topicRow(): TopicRow | undefined {
-    const image = metadata.view();
+export class Coordinator {
+  readonly #services: Services;
+  readonly #settings: GroupSettings;
+  readonly #retentionMs: number;
+  readonly #shards = new Map<number, Shard>();
+  readonly #loading = new SingleFlight<number, ShardFound>();
+  readonly #creating = new SingleFlight<string, TopicRow | ErrorName>();
+  #cancelMaintenance: () => void = () => {};
+  #closed = false;
+
+  constructor(services: Services) {
+    this.#services = services;
+    this.#settings = settingsOf(services.config);
+    this.#retentionMs = services.config.integer("offsets.retention.minutes") * 60_000;
+    this.#schedule();
+  }
+
+  /** The shard of a group, loaded; or why it cannot be used here and now. */
+  async shardOf(groupId: string): Promise<ShardFound> {
+    if (this.#closed) return { ok: false, error: "NOT_COORDINATOR" };
+    const topic = await this.#offsetsTopic();
+    if (typeof topic === "string") return { ok: false, error: topic };
+    return await this.#loaded(topic, javaHash(groupId) % topic.partitions);
+  }
+
+  /** Who coordinates a group, by the local replica; creates the offsets topic when it is missing. */
+  async locate(
+    groupId: string,
+  ): Promise<{ readonly leader: number | null } | { readonly error: ErrorName }> {
+    const topic = await this.#offsetsTopic();
+    if (typeof topic === "string") return { error: topic };
+    return { leader: this.#leaderOf(topic, javaHash(groupId) % topic.partitions) };
+  }
+
+  /** Shards that this node leads, loaded. */
+  async allShards(): Promise<readonly ShardFound[]> {
+    const topic = this.#topicRow();
+    if (topic === undefined) return [];
+    const led = Array.from({ length: topic.partitions }, (_, partition) => partition)
+      .filter((partition) => this.#leaderOf(topic, partition) === this.#services.nodeId);
+    return await Promise.all(led.map((partition) => this.#loaded(topic, partition)));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelMaintenance();
+    for (const shard of this.#shards.values()) shard.close();
+    this.#shards.clear();
+  }
+
+  #topicRow(): TopicRow | undefined {
+    const image = this.#services.metadata.view();
     const topicId = image.topicIds.get(OFFSETS_TOPIC);
     return topicId === undefined ? undefined : image.topics.get(topicId);
   }
 
-  async function createTopic(): Promise<TopicRow | ErrorName> {
+  #leaderOf(topic: TopicRow, partition: number): number | null {
+    return this.#services.metadata.view().partitions.get(partitionKey(topic.topicId, partition))
+      ?.leader ?? null;
+  }
+
+  async #offsetsTopic(): Promise<TopicRow | ErrorName> {
+    const known = this.#topicRow();
+    if (known !== undefined) return known;
+    try {
+      return await this.#creating.run(OFFSETS_TOPIC, () => this.#createTopic());
+    } catch (error) {
+      return faultToCode(error, "coordinator");
+    }
+  }
+
+  async #createTopic(): Promise<TopicRow | ErrorName> {
+    const { metadata, env, config } = this.#services;
     const decided = await metadata.submit({
       type: "create-topic",
       topicId: uuidOf(randomUuid(env.random)),
@@ -73,122 +128,83 @@ export function createCoordinator(services: Services): Coordinator {
       internal: true,
     });
     if (!decided.ok && decided.reason !== "exists") return "COORDINATOR_NOT_AVAILABLE";
-    return topicRow() ?? "COORDINATOR_NOT_AVAILABLE";
-  }
-
-  async function offsetsTopic(): Promise<TopicRow | ErrorName> {
-    const known = topicRow();
-    if (known !== undefined) return known;
-    try {
-      return await creating.run(OFFSETS_TOPIC, createTopic);
-    } catch (error) {
-      return faultToCode(error, "coordinator");
-    }
-  }
-
-  async function load(topic: TopicRow, partition: number): Promise<ShardFound> {
-    const located = await partitions.open(topic.topicId, partition);
-    if (!located.ok) {
-      return {
-        ok: false,
-        error: located.error === "NOT_LEADER_OR_FOLLOWER"
-          ? "NOT_COORDINATOR"
-          : "COORDINATOR_NOT_AVAILABLE",
-      };
-    }
-    const current = shards.get(partition);
-    if (current !== undefined && current.log === located.log) return { ok: true, shard: current };
-    current?.close();
-    shards.delete(partition);
-    const shard = new Shard({
-      env,
-      log: located.log,
-      settings,
-      retentionMs,
-      newMemberId: (prefix) =>
-        `${prefix === "" ? "member" : prefix}-${dashed(uuidOf(randomUuid(env.random)))}`,
-      topicExists: (topicId) => /^0+$/.test(topicId) || metadata.view().topics.has(topicId),
-    });
-    await shard.load();
-    if (closed) {
-      shard.close();
-      return { ok: false, error: "NOT_COORDINATOR" };
-    }
-    shards.set(partition, shard);
-    env.log.log("info", "groups-loaded", { partition, groups: shard.groups.size });
-    return { ok: true, shard };
+    return this.#topicRow() ?? "COORDINATOR_NOT_AVAILABLE";
   }
 
   /** Waits a little for a load, then tells the client to come again. */
-  async function loaded(topic: TopicRow, partition: number): Promise<ShardFound> {
-    const current = shards.get(partition);
+  async #loaded(topic: TopicRow, partition: number): Promise<ShardFound> {
+    const { env, partitions } = this.#services;
+    const current = this.#shards.get(partition);
     if (current !== undefined && partitions.peek(topic.topicId, partition) === current.log) {
       return { ok: true, shard: current };
     }
     const enough = new AbortController();
-    const running = loading.run(partition, () => load(topic, partition)).catch(
-      (error: unknown): ShardFound => {
-        env.log.log("warn", "groups-load-failed", { partition, reason: messageOf(error) });
-        if (!isFault(error)) throw error;
-        return { ok: false, error: faultToCode(error, "coordinator") };
-      },
-    ).finally(() => enough.abort());
+    const running = this.#loading.run(partition, () => this.#load(topic, partition))
+      .catch((error: unknown) => this.#loadFailed(partition, error))
+      .finally(() => enough.abort());
     const late = sleep(env.clock, GROUP_LOAD_WAIT_MS, enough.signal)
       .then((): ShardFound => ({ ok: false, error: "COORDINATOR_LOAD_IN_PROGRESS" }));
     return await Promise.race([running, late]);
   }
 
-  async function maintain(): Promise<void> {
-    for (const shard of [...shards.values()]) {
+  #loadFailed(partition: number, error: unknown): ShardFound {
+    this.#services.env.log.log("warn", "groups-load-failed", {
+      partition,
+      reason: messageOf(error),
+    });
+    if (!isFault(error)) throw error;
+    return { ok: false, error: faultToCode(error, "coordinator") };
+  }
+
+  async #load(topic: TopicRow, partition: number): Promise<ShardFound> {
+    const located = await this.#services.partitions.open(topic.topicId, partition);
+    if (!located.ok) {
+      const moved = located.error === "NOT_LEADER_OR_FOLLOWER";
+      return { ok: false, error: moved ? "NOT_COORDINATOR" : "COORDINATOR_NOT_AVAILABLE" };
+    }
+    const current = this.#shards.get(partition);
+    if (current !== undefined && current.log === located.log) return { ok: true, shard: current };
+    current?.close();
+    this.#shards.delete(partition);
+    const shard = this.#newShard(located.log);
+    await shard.load();
+    if (this.#closed) {
+      shard.close();
+      return { ok: false, error: "NOT_COORDINATOR" };
+    }
+    this.#shards.set(partition, shard);
+    this.#services.env.log.log("info", "groups-loaded", { partition, groups: shard.groups.size });
+    return { ok: true, shard };
+  }
+
+  #newShard(log: PartitionLog): Shard {
+    const { env, metadata } = this.#services;
+    return new Shard({
+      env,
+      log,
+      settings: this.#settings,
+      retentionMs: this.#retentionMs,
+      newMemberId: (prefix) =>
+        `${prefix === "" ? "member" : prefix}-${dashed(uuidOf(randomUuid(env.random)))}`,
+      topicExists: (topicId) => topicId === ZERO_UUID || metadata.view().topics.has(topicId),
+    });
+  }
+
+  async #maintain(): Promise<void> {
+    const { env } = this.#services;
+    for (const shard of Array.from(this.#shards.values())) {
       try {
         await shard.maintain(env.clock.nowMs());
       } catch (error) {
         env.log.log("warn", "group-maintenance-failed", { reason: messageOf(error) });
       }
     }
-    if (!closed) schedule();
+    if (!this.#closed) this.#schedule();
   }
 
-  let cancelMaintenance = () => {};
-  function schedule(): void {
-    cancelMaintenance = env.clock.after(
-      config.integer("offsets.retention.check.interval.ms"),
-      () => void maintain(),
-    );
+  #schedule(): void {
+    const { env, config } = this.#services;
+    const intervalMs = config.integer("offsets.retention.check.interval.ms");
+    this.#cancelMaintenance = env.clock.after(intervalMs, () => void this.#maintain());
   }
-  schedule();
-
-  return {
-    async shardOf(groupId) {
-      if (closed) return { ok: false, error: "NOT_COORDINATOR" };
-      const topic = await offsetsTopic();
-      if (typeof topic === "string") return { ok: false, error: topic };
-      return await loaded(topic, javaHash(groupId) % topic.partitions);
-    },
-    async locate(groupId) {
-      const topic = await offsetsTopic();
-      if (typeof topic === "string") return { error: topic };
-      const key = partitionKey(topic.topicId, javaHash(groupId) % topic.partitions);
-      return { leader: metadata.view().partitions.get(key)?.leader ?? null };
-    },
-    async allShards() {
-      const topic = topicRow();
-      if (topic === undefined) return [];
-      const led = Array.from({ length: topic.partitions }, (_, partition) => partition)
-        .filter((partition) =>
-          metadata.view().partitions.get(partitionKey(topic.topicId, partition))?.leader === nodeId
-        );
-      return await Promise.all(led.map((partition) => loaded(topic, partition)));
-    },
-    close() {
-      closed = true;
-      cancelMaintenance();
-      for (const shard of shards.values()) shard.close();
-      shards.clear();
-    },
-  };
-}
-
-function dashed(uuid: string): string {
-  return uuid.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

@@ -213,7 +213,7 @@ export function expireMembers(group: Group, host: GroupHost): void {
   for (const [memberId, deadlineMs] of group.pending) {
     if (deadlineMs <= nowMs) dropped = group.pending.delete(memberId);
   }
-  for (const member of [...group.members.values()]) {
+  for (const member of Array.from(group.members.values())) {
     const held = member.syncing !== null || (member.joining !== null && !member.isNew);
     if (!held && member.deadlineMs <= nowMs) removeMember(group, host, member, "UNKNOWN_MEMBER_ID");
   }

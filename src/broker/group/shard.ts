@@ -200,7 +200,7 @@ export class Shard {
 
   /** Expires offsets and rewrites a hollow log. Writes nothing when there is nothing to do. */
   async maintain(nowMs: number): Promise<void> {
-    for (const entry of [...this.#groups.values()]) await this.#expire(entry, nowMs);
+    for (const entry of Array.from(this.#groups.values())) await this.#expire(entry, nowMs);
     await this.#compact();
   }
 

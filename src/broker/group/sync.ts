@@ -83,7 +83,7 @@ function settle(group: Group, host: GroupHost, generation: number, error: ErrorN
 /** The sync phase's deadline has passed: whoever did not sync is gone. */
 export function endOfSyncPhase(group: Group, host: GroupHost): void {
   group.phaseDeadlineMs = null;
-  for (const member of [...group.members.values()]) {
+  for (const member of Array.from(group.members.values())) {
     if (group.state !== "CompletingRebalance") return;
     if (member.syncing === null) removeMember(group, host, member, "UNKNOWN_MEMBER_ID");
   }

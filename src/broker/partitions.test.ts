@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FaultError } from "../lib/errors.ts";
+import { createBrokerWorld, keyOf } from "../../tests/support/broker_world.ts";
+import { createMemoryLog } from "../../tests/support/memory_log.ts";
+import { epochProblem } from "./partitions.ts";
+import { streamEpoch } from "../lib/brand.ts";
+
+async function world() {
+  const broker = await createBrokerWorld({ routes: () => [] });
+  const topicId = await broker.createTopic("t", 2);
+  return { broker, topicId, partitions: broker.services.partitions };
+}
+
+test("a partition opens once, on first use, and keeps its meta stream", async () => {
+  const { broker, topicId, partitions } = await world();
+  assert.equal(partitions.peek(topicId, 0), undefined);
+  const [first, second] = await Promise.all([partitions.open(topicId, 0), partitions.open(topicId, 0)]);
+  assert.ok(first.ok && second.ok && first.log === second.log);
+  assert.equal(broker.opened, 1);
+  assert.equal(partitions.peek(topicId, 0), first.log);
+  assert.notEqual(broker.metadata.view().partitions.get(keyOf(broker, "t"))!.metaStream, null);
+  assert.equal(broker.metadata.submitted.filter((type) => type === "set-meta-stream").length, 1);
+});
+
+test("what is unknown or led elsewhere is refused", async () => {
+  const { broker, topicId, partitions } = await world();
+  const unknown = { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" };
+  assert.deepEqual(await partitions.open("f".repeat(32), 0), unknown);
+  assert.deepEqual(await partitions.open(topicId, 2), unknown);
+  await broker.log("t");
+  // Another incarnation registers: its rows have no leader until somebody takes them.
+  const { metadata } = broker;
+  const incarnation = "1".repeat(32);
+  const row = metadata.view().nodes.get(broker.services.nodeId)!;
+  await metadata.submit({ type: "register-node", ...row, incarnation });
+  assert.deepEqual(await partitions.open(topicId, 0), { ok: false, error: "NOT_LEADER_OR_FOLLOWER" });
+  assert.equal(partitions.size, 0);
+  assert.ok(broker.logs.get("t-0")!.closed);
+});
+
+test("deleting a topic closes its partitions, also one that is just opening", async () => {
+  const { broker, topicId, partitions } = await world();
+  const log = await broker.log("t", 0);
+  let go: () => void = () => {};
+  broker.gate = new Promise((resolve) => {
+    go = resolve;
+  });
+  const opening = partitions.open(topicId, 1);
+  await broker.services.topics.delete(topicId);
+  assert.ok(log.closed);
+  go();
+  assert.deepEqual(await opening, { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" });
+  assert.ok(broker.logs.get("t-1")!.closed);
+  assert.equal(partitions.size, 0);
+});
+
+test("a failed opening is not remembered, a failed record of the meta stream closes the log", async () => {
+  const { broker, topicId, partitions } = await world();
+  broker.openFault = new FaultError("store-unavailable", "gone", { retriable: true });
+  await assert.rejects(partitions.open(topicId, 0), broker.openFault);
+  broker.openFault = null;
+  assert.ok((await partitions.open(topicId, 0)).ok);
+  let go: () => void = () => {};
+  broker.gate = new Promise((resolve) => {
+    go = resolve;
+  });
+  const opening = partitions.open(topicId, 1);
+  broker.metadata.fault = new FaultError("timeout", "late", { retriable: true });
+  go();
+  await assert.rejects(opening, broker.metadata.fault);
+  assert.ok(broker.logs.get("t-1")!.closed);
+  broker.metadata.fault = null;
+  assert.ok((await partitions.open(topicId, 1)).ok);
+});
+
+test("configs reach open logs", async () => {
+  const { broker } = await world();
+  const log = await broker.log("t");
+  const topic = broker.services.topics.find("t")!;
+  await broker.services.topics.alterConfigs(topic, { "retention.ms": "1000" });
+  assert.equal(log.config.retentionMs, 1000);
+  await broker.services.topics.alterConfigs(topic, { "retention.ms": null });
+  assert.equal(log.config.retentionMs, 604_800_000);
+});
+
+test("open logs tick, a fault in one harms no other, and closing stops it", async () => {
+  const { broker, partitions, topicId } = await world();
+  const [first, second] = [await broker.log("t", 0), await broker.log("t", 1)];
+  first.fault = new FaultError("store-unavailable", "gone", { retriable: true });
+  await broker.clock.advance(60_000);
+  assert.deepEqual([first.ticks, second.ticks], [2, 2]);
+  await partitions.close();
+  assert.ok(first.closed && second.closed);
+  assert.equal(partitions.peek(topicId, 0), undefined);
+  assert.deepEqual(await partitions.open(topicId, 0), { ok: false, error: "NOT_LEADER_OR_FOLLOWER" });
+  assert.equal(broker.clock.timers, 0);
+});
+
+test("leader epochs that clients believe in", async () => {
+  const { broker } = await world();
+  const { config } = await broker.log("t");
+  const log = createMemoryLog(config, streamEpoch(5));
+  assert.deepEqual([-1, 4, 5, 6].map((asked) => epochProblem(log, asked)), [
+    null,
+    "FENCED_LEADER_EPOCH",
+    null,
+    "UNKNOWN_LEADER_EPOCH",
+  ]);
+});
