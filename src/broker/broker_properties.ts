@@ -33,7 +33,12 @@ const OWN: readonly Property[] = [
   int("max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept."),
   int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer is forgotten.", 1),
   long("log.retention.check.interval.ms", 300_000, "How often retention is looked at.", 1),
-  int("offsets.topic.num.partitions", 8, "Partitions of __consumer_offsets, fixed when it is created.", 1),
+  int(
+    "offsets.topic.num.partitions",
+    8,
+    "Partitions of __consumer_offsets, fixed when it is created.",
+    1,
+  ),
   int("offsets.retention.minutes", 10_080, "How long offsets of a group without members live.", 1),
   long("offsets.retention.check.interval.ms", 600_000, "How often offsets are expired.", 1),
   int("offset.metadata.max.bytes", 4096, "Longest metadata text of a committed offset."),
@@ -52,7 +57,8 @@ const OWN: readonly Property[] = [
     name: "skerry.http.cors.origins",
     type: "list",
     fallback: "",
-    documentation: "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
+    documentation:
+      "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
   },
 ];
 

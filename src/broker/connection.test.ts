@@ -9,7 +9,10 @@ import { apiVersionsApi } from "../protocol/message/18_api_versions.ts";
 import { metadataApi } from "../protocol/message/03_metadata.ts";
 import { decode } from "../protocol/schema.ts";
 import { type BrokerWorld, createBrokerWorld } from "../../tests/support/broker_world.ts";
-import { createMemoryConnection, type MemoryConnection } from "../../tests/support/memory_connection.ts";
+import {
+  createMemoryConnection,
+  type MemoryConnection,
+} from "../../tests/support/memory_connection.ts";
 import { requestFrame } from "../../tests/support/wire.ts";
 import { bind } from "./broker.ts";
 import { produceHandler } from "./api/00_produce.ts";
@@ -149,7 +152,9 @@ test("ApiVersions of an unknown version is answered in version 0, anything else 
   // Key 18, version 99, correlation id 7, client "x", then bytes that no version has.
   connection.push(fromHex("0000000e 0012 0063 00000007 0001 78 ffffff"));
   await settle();
-  assert.deepEqual(connection.frames().map(toHex), ["00000007" + "0023" + "00000001" + "0012" + "0000" + "0004"]);
+  assert.deepEqual(connection.frames().map(toHex), [
+    "00000007" + "0023" + "00000001" + "0012" + "0000" + "0004",
+  ]);
   connection.push(versions(8));
   await settle();
   assert.deepEqual(connection.answers(), [7, 8]);
@@ -298,7 +303,12 @@ test("closing drains: long polls answer, produces finish, nothing new starts", a
   const { broker, connect, settle, server } = await rig();
   const log = await broker.log("t");
   log.durability = "manual";
-  const [polling, producing, idle, refused] = [connect(), connect(), connect(), createMemoryConnection()];
+  const [polling, producing, idle, refused] = [
+    connect(),
+    connect(),
+    connect(),
+    createMemoryConnection(),
+  ];
   polling.push(fetchAll(1, 0, 60_000));
   producing.push(concatBytes([produce(broker, 1), produce(broker, 2)]));
   await settle();
@@ -333,15 +343,19 @@ test("closing does not wait for ever", async () => {
 
 test("property: cutting and joining keeps the bytes and the bounds", () => {
   const sizes = fc.array(fc.oneof(fc.nat(100), fc.nat(3 * WRITE_BYTES_MAX)), { maxLength: 6 });
-  fc.assert(fc.property(sizes, (lengths) => {
-    const chunks = lengths.map((length, i) => new Uint8Array(length).fill(i));
-    const out = [...writesOf(chunks)];
-    assert.ok(out.every(({ length }) => length > 0 && length <= WRITE_BYTES_MAX));
-    const bytes = (all: readonly Uint8Array[]) => all.reduce((sum, { length }) => sum + length, 0);
-    assert.equal(bytes(out), bytes(chunks));
-    const edges = (all: readonly Uint8Array[]) =>
-      all.filter(({ length }) => length > 0).map((one) => [one[0], one.at(-1)]);
-    assert.deepEqual(edges(out).at(0)?.[0], edges(chunks).at(0)?.[0]);
-    assert.deepEqual(edges(out).at(-1)?.[1], edges(chunks).at(-1)?.[1]);
-  }), { numRuns: 30 });
+  fc.assert(
+    fc.property(sizes, (lengths) => {
+      const chunks = lengths.map((length, i) => new Uint8Array(length).fill(i));
+      const out = [...writesOf(chunks)];
+      assert.ok(out.every(({ length }) => length > 0 && length <= WRITE_BYTES_MAX));
+      const bytes = (all: readonly Uint8Array[]) =>
+        all.reduce((sum, { length }) => sum + length, 0);
+      assert.equal(bytes(out), bytes(chunks));
+      const edges = (all: readonly Uint8Array[]) =>
+        all.filter(({ length }) => length > 0).map((one) => [one[0], one.at(-1)]);
+      assert.deepEqual(edges(out).at(0)?.[0], edges(chunks).at(0)?.[0]);
+      assert.deepEqual(edges(out).at(-1)?.[1], edges(chunks).at(-1)?.[1]);
+    }),
+    { numRuns: 30 },
+  );
 });

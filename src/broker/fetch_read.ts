@@ -173,7 +173,13 @@ async function readHot(
     const known = withoutReading(target, log, options.isolation);
     if (known !== null) answer.set(at, known);
     else if (answer.bytes === 0 || answer.left > 0) {
-      await readOne({ at, target, log }, answer, options, true, () => cold.push({ at, target, log }));
+      await readOne(
+        { at, target, log },
+        answer,
+        options,
+        true,
+        () => cold.push({ at, target, log }),
+      );
     }
   }
   return cold;

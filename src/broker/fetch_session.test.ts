@@ -113,20 +113,23 @@ test("property: the session's partitions are those of a plain set", () => {
     add: fc.array(fc.nat(5), { maxLength: 3 }),
     drop: fc.array(fc.nat(5), { maxLength: 3 }),
   });
-  fc.assert(fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
-    const { table } = sessions();
-    const id = start(table, 0);
-    const model = new Set([0]);
-    for (const [i, { add, drop }] of steps.entries()) {
-      const forgotten = drop.map((partition) => target(partition));
-      const scope = table.open({ ...opening(id, i + 1, ...add), forgotten });
-      for (const one of drop) model.delete(one);
-      for (const one of add) model.add(one);
-      assert.ok(scope.ok);
-      assert.deepEqual(
-        scope.targets.map(({ partition }) => partition).toSorted(),
-        [...model].toSorted(),
-      );
-    }
-  }), { numRuns: 50 });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
+      const { table } = sessions();
+      const id = start(table, 0);
+      const model = new Set([0]);
+      for (const [i, { add, drop }] of steps.entries()) {
+        const forgotten = drop.map((partition) => target(partition));
+        const scope = table.open({ ...opening(id, i + 1, ...add), forgotten });
+        for (const one of drop) model.delete(one);
+        for (const one of add) model.add(one);
+        assert.ok(scope.ok);
+        assert.deepEqual(
+          scope.targets.map(({ partition }) => partition).toSorted(),
+          [...model].toSorted(),
+        );
+      }
+    }),
+    { numRuns: 50 },
+  );
 });

@@ -15,7 +15,10 @@ async function world() {
 test("a partition opens once, on first use, and keeps its meta stream", async () => {
   const { broker, topicId, partitions } = await world();
   assert.equal(partitions.peek(topicId, 0), undefined);
-  const [first, second] = await Promise.all([partitions.open(topicId, 0), partitions.open(topicId, 0)]);
+  const [first, second] = await Promise.all([
+    partitions.open(topicId, 0),
+    partitions.open(topicId, 0),
+  ]);
   assert.ok(first.ok && second.ok && first.log === second.log);
   assert.equal(broker.opened, 1);
   assert.equal(partitions.peek(topicId, 0), first.log);
@@ -34,7 +37,10 @@ test("what is unknown or led elsewhere is refused", async () => {
   const incarnation = "1".repeat(32);
   const row = metadata.view().nodes.get(broker.services.nodeId)!;
   await metadata.submit({ type: "register-node", ...row, incarnation });
-  assert.deepEqual(await partitions.open(topicId, 0), { ok: false, error: "NOT_LEADER_OR_FOLLOWER" });
+  assert.deepEqual(await partitions.open(topicId, 0), {
+    ok: false,
+    error: "NOT_LEADER_OR_FOLLOWER",
+  });
   assert.equal(partitions.size, 0);
   assert.ok(broker.logs.get("t-0")!.closed);
 });
@@ -47,6 +53,7 @@ test("deleting a topic closes its partitions, also one that is just opening", as
     go = resolve;
   });
   const opening = partitions.open(topicId, 1);
+  await broker.clock.settle();
   await broker.services.topics.delete(topicId);
   assert.ok(log.closed);
   go();
@@ -66,6 +73,7 @@ test("a failed opening is not remembered, a failed record of the meta stream clo
     go = resolve;
   });
   const opening = partitions.open(topicId, 1);
+  await broker.clock.settle();
   broker.metadata.fault = new FaultError("timeout", "late", { retriable: true });
   go();
   await assert.rejects(opening, broker.metadata.fault);
@@ -93,7 +101,10 @@ test("open logs tick, a fault in one harms no other, and closing stops it", asyn
   await partitions.close();
   assert.ok(first.closed && second.closed);
   assert.equal(partitions.peek(topicId, 0), undefined);
-  assert.deepEqual(await partitions.open(topicId, 0), { ok: false, error: "NOT_LEADER_OR_FOLLOWER" });
+  assert.deepEqual(await partitions.open(topicId, 0), {
+    ok: false,
+    error: "NOT_LEADER_OR_FOLLOWER",
+  });
   assert.equal(broker.clock.timers, 0);
 });
 

@@ -116,7 +116,10 @@ test("broker properties are checked one by one", () => {
   });
   assert.ok(!parsed.ok);
   assert.equal(parsed.errors.length, 3);
-  assert.match(parsed.errors.join("\n"), /num\.partitions.*from 1.*\n.*what\.is\.this.*\n.*log-end/);
+  assert.match(
+    parsed.errors.join("\n"),
+    /num\.partitions.*from 1.*\n.*what\.is\.this.*\n.*log-end/,
+  );
 });
 
 test("topic names", () => {

@@ -12,7 +12,9 @@ export function topicNameProblem(name: string): string | null {
   }
   return LEGAL.test(name)
     ? null
-    : `'${name.slice(0, 60)}' contains other characters than ASCII letters, digits, '.', '_' and '-'`;
+    : `'${
+      name.slice(0, 60)
+    }' contains other characters than ASCII letters, digits, '.', '_' and '-'`;
 }
 
 /** Names that differ only in `.` and `_` collide, because metrics cannot tell them apart. */

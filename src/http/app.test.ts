@@ -284,7 +284,7 @@ test("a body above the limit is 413, with and without a declared length", async 
   const streamed = await app.request(
     new Request(
       "http://x/v1/topics/t/records",
-      { method: "POST", body, duplex: "half" } as RequestInit,
+      { method: "POST", body, duplex: "half" },
     ),
   );
   assert.equal(streamed.status, 413);

@@ -173,13 +173,16 @@ export async function createBrokerWorld(options: {
     configOf: (overrides) => logConfigOf(overrides, config),
     async openLog({ topic, partition, leaderEpoch, metaStreamId, config: logConfig }) {
       opened += 1;
+      let metaStream = metaStreamId;
+      if (metaStream === null) {
+        const made = await metadata.submit({ type: "create-stream", by, epoch: leaderEpoch });
+        metaStream = made.ok ? made.streamId : streamId(0);
+      }
       if (world.gate !== null) await world.gate;
       if (world.openFault !== null) throw world.openFault;
       const log = createMemoryLog(logConfig, leaderEpoch);
       logs.set(`${topic}-${partition}`, log);
-      if (metaStreamId !== null) return { log, metaStreamId };
-      const made = await metadata.submit({ type: "create-stream", by, epoch: leaderEpoch });
-      return { log, metaStreamId: made.ok ? made.streamId : streamId(0) };
+      return { log, metaStreamId: metaStream };
     },
   });
   const services: BrokerServices = {

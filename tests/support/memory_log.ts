@@ -75,7 +75,15 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
       bytes += one.bytes.length;
     }
     const { highWatermark, lastStableOffset, logStartOffset } = log;
-    return { ok: true, batches, bytes, highWatermark, lastStableOffset, logStartOffset, aborted: [] };
+    return {
+      ok: true,
+      batches,
+      bytes,
+      highWatermark,
+      lastStableOffset,
+      logStartOffset,
+      aborted: [],
+    };
   }
   function timestamped(one: Stored | undefined) {
     if (one === undefined) return null;
@@ -152,9 +160,7 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
         timestamped(stored.toSorted((a, b) => b.timestampMs - a.timestampMs)[0]),
       ),
     endOfEpoch: (asked) =>
-      asked < epoch
-        ? { leaderEpoch: -1, endOffset: -1 }
-        : { leaderEpoch: epoch, endOffset: end },
+      asked < epoch ? { leaderEpoch: -1, endOffset: -1 } : { leaderEpoch: epoch, endOffset: end },
     epochAt: () => epoch,
     deleteRecords(before) {
       if (before > confirmed) {

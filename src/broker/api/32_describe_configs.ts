@@ -103,7 +103,10 @@ export function describeConfigsHandler(
     return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
   }
 
-  function entryOf({ property, readOnly, synonyms }: Value, request: DescribeConfigsRequest): Entry {
+  function entryOf(
+    { property, readOnly, synonyms }: Value,
+    request: DescribeConfigsRequest,
+  ): Entry {
     const first = synonyms[0];
     const listed = request.includeSynonyms ? synonyms : [];
     return {

@@ -201,7 +201,11 @@ test("CreatePartitions", async () => {
 test("Metadata: null, empty, by name, by id, created on first use", async () => {
   const broker = await world();
   const topicId = await broker.createTopic("a", 2);
-  const ask = (version: number, topics: readonly { name: string | null; topicId?: string }[] | null, allow = true) =>
+  const ask = (
+    version: number,
+    topics: readonly { name: string | null; topicId?: string }[] | null,
+    allow = true,
+  ) =>
     broker.call(metadataApi, version, {
       topics: topics?.map((one) => ({ topicId: ZERO_UUID, ...one })) ?? null,
       allowAutoTopicCreation: allow,
@@ -232,7 +236,10 @@ test("Metadata: null, empty, by name, by id, created on first use", async () => 
   broker.metadata.fault = UNAVAILABLE;
   assert.deepEqual(names((await ask(9, [{ name: "newer" }])).topics), ["LEADER_NOT_AVAILABLE"]);
   const closed = await world({ "auto.create.topics.enable": "false" });
-  const refused = await closed.call(metadataApi, 0, { topics: [{ topicId: ZERO_UUID, name: "a" }], includeTopicAuthorizedOperations: false });
+  const refused = await closed.call(metadataApi, 0, {
+    topics: [{ topicId: ZERO_UUID, name: "a" }],
+    includeTopicAuthorizedOperations: false,
+  });
   assert.deepEqual(names(refused.topics), ["UNKNOWN_TOPIC_OR_PARTITION"]);
 });
 
@@ -284,7 +291,9 @@ test("ListOffsets: targets, versions, epochs, duplicates, faults", async () => {
   ]);
   await broker.createTopic("c");
   broker.openFault = UNAVAILABLE;
-  for (const [version, expected] of [[4, "LEADER_NOT_AVAILABLE"], [5, "KAFKA_STORAGE_ERROR"]] as const) {
+  for (
+    const [version, expected] of [[4, "LEADER_NOT_AVAILABLE"], [5, "KAFKA_STORAGE_ERROR"]] as const
+  ) {
     const failed = await broker.call(listOffsetsApi, version, {
       replicaId: -1,
       topics: [{ name: "c", partitions: [{ partitionIndex: 0, timestamp: -1 }] }],
@@ -316,7 +325,9 @@ test("InitProducerId: one block for a thousand ids, none twice, also when many a
   const answers = await Promise.all(Array.from({ length: 2500 }, () => ask()));
   const ids = new Set(answers.map(({ producerId }) => producerId));
   assert.equal(ids.size, 2500);
-  assert.ok(answers.every(({ producerEpoch, errorCode }) => producerEpoch === 0 && errorCode === 0));
+  assert.ok(
+    answers.every(({ producerEpoch, errorCode }) => producerEpoch === 0 && errorCode === 0),
+  );
   const blocks = broker.metadata.submitted.filter((type) => type === "alloc-producer-ids");
   assert.equal(blocks.length, 3);
   assert.deepEqual(names([await ask("mine")]), ["COORDINATOR_NOT_AVAILABLE"]);
@@ -328,12 +339,25 @@ test("InitProducerId: one block for a thousand ids, none twice, also when many a
 
 test("InitProducerId: a new process takes a new block", async () => {
   const broker = await world();
-  const first = await broker.call(initProducerIdApi, 0, { transactionalId: null, transactionTimeoutMs: 1 });
+  const first = await broker.call(initProducerIdApi, 0, {
+    transactionalId: null,
+    transactionTimeoutMs: 1,
+  });
   const restarted = initProducerIdHandler(broker.services);
-  const second = await restarted.handle({ transactionalId: null, transactionTimeoutMs: 1, producerId: -1, producerEpoch: -1 }, {
+  const second = await restarted.handle({
+    transactionalId: null,
+    transactionTimeoutMs: 1,
+    producerId: -1,
+    producerEpoch: -1,
+  }, {
     version: 0,
     clientId: "",
-    session: { connectionId: 1, principal: "User:ANONYMOUS", clientHost: "", listener: { host: "", port: 0 } },
+    session: {
+      connectionId: 1,
+      principal: "User:ANONYMOUS",
+      clientHost: "",
+      listener: { host: "", port: 0 },
+    },
     signal: new AbortController().signal,
     admitted: () => {},
     afterAnswer: () => {},
@@ -387,7 +411,11 @@ test("IncrementalAlterConfigs: operations, refusals, all or nothing", async () =
         resources: [{
           resourceType: 2,
           resourceName: "a",
-          configs: configs.map(([name, configOperation, value]) => ({ name, configOperation, value })),
+          configs: configs.map(([name, configOperation, value]) => ({
+            name,
+            configOperation,
+            value,
+          })),
           ...over,
         }],
         validateOnly: "validateOnly" in over,
@@ -426,8 +454,16 @@ test("DescribeCluster, ListPartitionReassignments, ApiVersions", async () => {
     includeClusterAuthorizedOperations: false,
   });
   assert.deepEqual([cluster.clusterId, cluster.controllerId], ["test-cluster", 1]);
-  assert.deepEqual(cluster.brokers.map(({ brokerId, host }) => [brokerId, host]), [[1, "broker.test"]]);
-  for (const [endpointType, expected] of [[2, "MISMATCHED_ENDPOINT_TYPE"], [3, "UNSUPPORTED_ENDPOINT_TYPE"]] as const) {
+  assert.deepEqual(cluster.brokers.map(({ brokerId, host }) => [brokerId, host]), [[
+    1,
+    "broker.test",
+  ]]);
+  for (
+    const [endpointType, expected] of [[2, "MISMATCHED_ENDPOINT_TYPE"], [
+      3,
+      "UNSUPPORTED_ENDPOINT_TYPE",
+    ]] as const
+  ) {
     const refused = await broker.call(describeClusterApi, 1, {
       includeClusterAuthorizedOperations: false,
       endpointType,
@@ -445,9 +481,12 @@ test("DescribeCluster, ListPartitionReassignments, ApiVersions", async () => {
   assert.equal(listed.finalizedFeaturesEpoch, 0);
   assert.deepEqual(listed.finalizedFeatures, []);
   for (const clientSoftwareName of ["", "-x", "a b", "x."]) {
-    assert.deepEqual(names([await broker.call(apiVersionsApi, 3, { ...software, clientSoftwareName })]), [
-      "INVALID_REQUEST",
-    ]);
+    assert.deepEqual(
+      names([await broker.call(apiVersionsApi, 3, { ...software, clientSoftwareName })]),
+      [
+        "INVALID_REQUEST",
+      ],
+    );
   }
   assert.equal((await broker.call(apiVersionsApi, 0, {})).errorCode, 0);
 });
