@@ -77,92 +77,91 @@ function shapeProblem(item: Item, version: number, clientId: string): AppendOutc
     : null;
 }
 
+function itemsOf(services: BrokerServices, data: TopicData, version: number): Item[] {
+  const topic = version >= TOPIC_IDS_SINCE
+    ? services.topics.findById(data.topicId)
+    : services.topics.find(data.name);
+  return data.partitionData.map((one) => ({ topic, data: one, outcome: null }));
+}
+
+/** Sets the log, or the outcome when there is none to be had. */
+async function openLog(services: BrokerServices, item: Item, topic: TopicRow): Promise<void> {
+  try {
+    const located = await services.partitions.open(topic.topicId, item.data.index);
+    if (located.ok) item.log = located.log;
+    else item.outcome = refuse(located.error);
+  } catch (error) {
+    item.outcome = refusalOf(error);
+  }
+}
+
+/** Without an await when all logs are open, which keeps the order of pipelined requests. */
+function openAll(services: BrokerServices, items: readonly Item[]): Promise<unknown> | null {
+  const opening: Promise<void>[] = [];
+  for (const item of items) {
+    const { topic, data } = item;
+    if (item.outcome !== null || topic === undefined) continue;
+    const log = services.partitions.peek(topic.topicId, data.index);
+    if (log === undefined) opening.push(openLog(services, item, topic));
+    else item.log = log;
+  }
+  return opening.length === 0 ? null : Promise.all(opening);
+}
+
+function append(services: BrokerServices, item: Item): void {
+  const { log, data } = item;
+  if (item.outcome !== null || log === undefined || data.records === null) return;
+  item.outcome = appendTo(log, data.records);
+  if (item.outcome.ok && !item.outcome.duplicate) {
+    services.env.metrics.count("skerry_produce_bytes_total", {}, data.records.length);
+    const records = item.outcome.lastOffset - item.outcome.baseOffset + 1;
+    services.env.metrics.count("skerry_produce_records_total", {}, records);
+  }
+}
+
+function answerOf(services: BrokerServices, { topic, data, outcome }: Item, version: number): PartitionAnswer {
+  if (outcome?.ok === true) {
+    const { baseOffset, logAppendTimeMs, logStartOffset } = outcome;
+    const errorCodeNone = errorCode("NONE");
+    const { index } = data;
+    return { index, errorCode: errorCodeNone, baseOffset, logAppendTimeMs, logStartOffset };
+  }
+  const { error, message = null } = outcome ?? { error: "NOT_LEADER_OR_FOLLOWER" as const };
+  const row = topic === undefined ? undefined : services.partitions.leaderOf(topic.topicId, data.index);
+  const hint = version >= HINTS_SINCE ? leaderHint(error, row) : null;
+  return {
+    index: data.index,
+    errorCode: errorCode(error),
+    baseOffset: -1,
+    errorMessage: message,
+    ...(hint === null ? {} : { currentLeader: hint }),
+  };
+}
+
+function responseOf(services: BrokerServices, 
+  request: ProduceRequest,
+  byTopic: readonly (readonly Item[])[],
+  version: number,
+): ProduceResponse {
+  const responses = request.topicData.map(({ name, topicId }, i): TopicAnswer => ({
+    name,
+    topicId,
+    partitionResponses: (byTopic[i] ?? []).map((item) => answerOf(services, item, version)),
+  }));
+  const hints = responses.flatMap(({ partitionResponses }) =>
+    partitionResponses.map(({ currentLeader }) => currentLeader)
+  );
+  const named = hints.flatMap((hint) =>
+    hint?.leaderId === undefined
+      ? []
+      : [{ leaderId: hint.leaderId, leaderEpoch: hint.leaderEpoch ?? -1 }]
+  );
+  return { responses, nodeEndpoints: hintedNodes(services, named) };
+}
+
 export function produceHandler(
   services: BrokerServices,
 ): Handler<ProduceRequest, ProduceResponse> {
-  const { env, topics, partitions, config } = services;
-
-  function itemsOf(data: TopicData, version: number): Item[] {
-    const topic = version >= TOPIC_IDS_SINCE
-      ? topics.findById(data.topicId)
-      : topics.find(data.name);
-    return data.partitionData.map((one) => ({ topic, data: one, outcome: null }));
-  }
-
-  /** Sets the log, or the outcome when there is none to be had. */
-  async function openLog(item: Item, topic: TopicRow): Promise<void> {
-    try {
-      const located = await partitions.open(topic.topicId, item.data.index);
-      if (located.ok) item.log = located.log;
-      else item.outcome = refuse(located.error);
-    } catch (error) {
-      item.outcome = refusalOf(error);
-    }
-  }
-
-  /** Without an await when all logs are open, which keeps the order of pipelined requests. */
-  function openAll(items: readonly Item[]): Promise<unknown> | null {
-    const opening: Promise<void>[] = [];
-    for (const item of items) {
-      const { topic, data } = item;
-      if (item.outcome !== null || topic === undefined) continue;
-      const log = partitions.peek(topic.topicId, data.index);
-      if (log === undefined) opening.push(openLog(item, topic));
-      else item.log = log;
-    }
-    return opening.length === 0 ? null : Promise.all(opening);
-  }
-
-  function append(item: Item): void {
-    const { log, data } = item;
-    if (item.outcome !== null || log === undefined || data.records === null) return;
-    item.outcome = appendTo(log, data.records);
-    if (item.outcome.ok && !item.outcome.duplicate) {
-      env.metrics.count("skerry_produce_bytes_total", {}, data.records.length);
-      const records = item.outcome.lastOffset - item.outcome.baseOffset + 1;
-      env.metrics.count("skerry_produce_records_total", {}, records);
-    }
-  }
-
-  function answerOf({ topic, data, outcome }: Item, version: number): PartitionAnswer {
-    if (outcome?.ok === true) {
-      const { baseOffset, logAppendTimeMs, logStartOffset } = outcome;
-      const errorCodeNone = errorCode("NONE");
-      const { index } = data;
-      return { index, errorCode: errorCodeNone, baseOffset, logAppendTimeMs, logStartOffset };
-    }
-    const { error, message = null } = outcome ?? { error: "NOT_LEADER_OR_FOLLOWER" as const };
-    const row = topic === undefined ? undefined : partitions.leaderOf(topic.topicId, data.index);
-    const hint = version >= HINTS_SINCE ? leaderHint(error, row) : null;
-    return {
-      index: data.index,
-      errorCode: errorCode(error),
-      baseOffset: -1,
-      errorMessage: message,
-      ...(hint === null ? {} : { currentLeader: hint }),
-    };
-  }
-
-  function responseOf(
-    request: ProduceRequest,
-    byTopic: readonly (readonly Item[])[],
-    version: number,
-  ): ProduceResponse {
-    const responses = request.topicData.map(({ name, topicId }, i): TopicAnswer => ({
-      name,
-      topicId,
-      partitionResponses: (byTopic[i] ?? []).map((item) => answerOf(item, version)),
-    }));
-    const hints = responses.flatMap(({ partitionResponses }) =>
-      partitionResponses.map(({ currentLeader }) => currentLeader)
-    );
-    const named = hints.flatMap((hint) =>
-      hint?.leaderId === undefined
-        ? []
-        : [{ leaderId: hint.leaderId, leaderEpoch: hint.leaderEpoch ?? -1 }]
-    );
-    return { responses, nodeEndpoints: hintedNodes(services, named) };
-  }
 
   return {
     api: produceApi,
@@ -170,26 +169,26 @@ export function produceHandler(
     max: 13,
     async handle(request, context) {
       const { version, clientId } = context;
-      const byTopic = request.topicData.map((data) => itemsOf(data, version));
+      const byTopic = request.topicData.map((data) => itemsOf(services, data, version));
       const items = byTopic.flat();
       const whole = wholeProblem(request);
       for (const item of items) {
         item.outcome = whole === null ? shapeProblem(item, version, clientId) : refuse(whole);
       }
-      const opening = openAll(items);
+      const opening = openAll(services, items);
       if (opening !== null) await opening;
       items.forEach(append);
       context.admitted();
       if (request.acks === 0) return items.every(({ outcome }) => outcome?.ok) ? null : CLOSE;
-      const waits = request.acks === -1 || config.text("skerry.acks.one") === "durable";
+      const waits = request.acks === -1 || services.config.text("skerry.acks.one") === "durable";
       if (waits) {
-        const deadline = produceDeadline(env.clock, request.timeoutMs);
+        const deadline = produceDeadline(services.env.clock, request.timeoutMs);
         await Promise.all(items.map(async (item) => {
           if (item.outcome !== null) item.outcome = await settle(item.outcome, deadline.expired);
         }));
         deadline.stop();
       }
-      return responseOf(request, byTopic, version);
+      return responseOf(services, request, byTopic, version);
     },
   };
 }

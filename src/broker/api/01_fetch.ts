@@ -57,133 +57,132 @@ function openingOf(request: FetchRequest, version: number): FetchOpening {
   };
 }
 
-export function fetchHandler(services: BrokerServices): Handler<FetchRequest, FetchResponse> {
-  const { env, topics, partitions, permits, config } = services;
-  const sessions = createFetchSessions({
-    clock: env.clock,
-    random: env.random.derive("fetch-sessions"),
-    slotsMax: config.integer("max.incremental.fetch.session.cache.slots"),
+function onFault(services: BrokerServices, error: unknown, version: number): ErrorName {
+  const name = faultToCode(error, "fetch");
+  const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
+  return isKnown ? name : "NOT_LEADER_OR_FOLLOWER";
+}
+
+function topicOf(services: BrokerServices, target: FetchTarget, version: number): TopicRow | ErrorName {
+  return version >= TOPIC_IDS_SINCE
+    ? services.topics.findById(target.topicId) ?? "UNKNOWN_TOPIC_ID"
+    : services.topics.find(target.topic) ?? "UNKNOWN_TOPIC_OR_PARTITION";
+}
+
+async function openTarget(services: BrokerServices, target: FetchTarget, version: number): Promise<OpenTarget> {
+  const topic = topicOf(services, target, version);
+  if (typeof topic === "string") return { target, log: null, error: topic };
+  try {
+    const located = await services.partitions.open(topic.topicId, target.partition);
+    if (!located.ok) return { target, log: null, error: located.error };
+    const error = epochProblem(located.log, target.currentLeaderEpoch);
+    return error === null ? { target, log: located.log } : { target, log: null, error };
+  } catch (error) {
+    return { target, log: null, error: onFault(services, error, version) };
+  }
+}
+
+async function pass(services: BrokerServices, 
+  targets: readonly FetchTarget[],
+  request: FetchRequest,
+  context: RequestContext,
+  wait: FetchWait,
+): Promise<Pass> {
+  const opened = await Promise.all(targets.map((one) => openTarget(services, one, context.version)));
+  for (const { log } of opened) if (log !== null) wait.watch(log);
+  const bytesMax = Math.max(0, Math.min(request.maxBytes, services.config.integer("fetch.max.bytes")));
+  return await readPass(opened, {
+    bytesMin: Math.min(request.minBytes, bytesMax),
+    bytesMax,
+    isolation: request.isolationLevel === READ_COMMITTED ? "committed" : "uncommitted",
+    signal: context.signal,
+    hotPermits: services.permits.hotFetch,
+    coldPermits: services.permits.coldFetch,
+    onFault: (error) => onFault(services, error, context.version),
   });
+}
 
-  function onFault(error: unknown, version: number): ErrorName {
-    const name = faultToCode(error, "fetch");
-    const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
-    return isKnown ? name : "NOT_LEADER_OR_FOLLOWER";
-  }
+function isSatisfied(services: BrokerServices, { results, bytes }: Pass, request: FetchRequest): boolean {
+  return results.length === 0 || bytes >= Math.min(request.minBytes, request.maxBytes) ||
+    results.some(({ error, diverging }) => error !== "NONE" || diverging);
+}
 
-  function topicOf(target: FetchTarget, version: number): TopicRow | ErrorName {
-    return version >= TOPIC_IDS_SINCE
-      ? topics.findById(target.topicId) ?? "UNKNOWN_TOPIC_ID"
-      : topics.find(target.topic) ?? "UNKNOWN_TOPIC_OR_PARTITION";
-  }
-
-  async function openTarget(target: FetchTarget, version: number): Promise<OpenTarget> {
-    const topic = topicOf(target, version);
-    if (typeof topic === "string") return { target, log: null, error: topic };
-    try {
-      const located = await partitions.open(topic.topicId, target.partition);
-      if (!located.ok) return { target, log: null, error: located.error };
-      const error = epochProblem(located.log, target.currentLeaderEpoch);
-      return error === null ? { target, log: located.log } : { target, log: null, error };
-    } catch (error) {
-      return { target, log: null, error: onFault(error, version) };
+/** Reads until satisfied or out of time; the last pass is the answer. */
+async function poll(services: BrokerServices, 
+  targets: readonly FetchTarget[],
+  request: FetchRequest,
+  context: RequestContext,
+): Promise<Pass> {
+  const waitMs = Math.min(request.maxWaitMs, FETCH_WAIT_MS_MAX);
+  const wait = createFetchWait(services.env.clock, Math.max(0, waitMs), context.signal);
+  try {
+    for (;;) {
+      const found = await pass(services, targets, request, context, wait);
+      if (isSatisfied(services, found, request) || waitMs <= 0) return found;
+      // A long poll holds no permits while it waits; what it answers late is a small part.
+      found.release();
+      if (await wait.next() === "over") return found;
     }
+  } finally {
+    wait.stop();
   }
+}
 
-  async function pass(
-    targets: readonly FetchTarget[],
-    request: FetchRequest,
-    context: RequestContext,
-    wait: FetchWait,
-  ): Promise<Pass> {
-    const opened = await Promise.all(targets.map((one) => openTarget(one, context.version)));
-    for (const { log } of opened) if (log !== null) wait.watch(log);
-    const bytesMax = Math.max(0, Math.min(request.maxBytes, config.integer("fetch.max.bytes")));
-    return await readPass(opened, {
-      bytesMin: Math.min(request.minBytes, bytesMax),
-      bytesMax,
-      isolation: request.isolationLevel === READ_COMMITTED ? "committed" : "uncommitted",
-      signal: context.signal,
-      hotPermits: permits.hotFetch,
-      coldPermits: permits.coldFetch,
-      onFault: (error) => onFault(error, context.version),
-    });
-  }
+function hintOf(services: BrokerServices, { target, error }: FetchResult, version: number): LeaderHint | null {
+  if (version < HINTS_SINCE) return null;
+  const topic = topicOf(services, target, version);
+  return typeof topic === "string"
+    ? null
+    : leaderHint(error, services.partitions.leaderOf(topic.topicId, target.partition));
+}
 
-  function isSatisfied({ results, bytes }: Pass, request: FetchRequest): boolean {
-    return results.length === 0 || bytes >= Math.min(request.minBytes, request.maxBytes) ||
-      results.some(({ error, diverging }) => error !== "NONE" || diverging);
-  }
+function answerOf(services: BrokerServices, result: FetchResult, request: FetchRequest, version: number): PartitionAnswer {
+  const hint = hintOf(services, result, version);
+  return {
+    partitionIndex: result.target.partition,
+    errorCode: errorCode(result.error),
+    highWatermark: result.highWatermark,
+    lastStableOffset: result.lastStableOffset,
+    logStartOffset: result.logStartOffset,
+    ...(result.divergingEpoch === null ? {} : { divergingEpoch: result.divergingEpoch }),
+    ...(hint === null ? {} : { currentLeader: hint }),
+    abortedTransactions: request.isolationLevel === READ_COMMITTED ? result.aborted : null,
+    records: result.batches,
+  };
+}
 
-  /** Reads until satisfied or out of time; the last pass is the answer. */
-  async function poll(
-    targets: readonly FetchTarget[],
-    request: FetchRequest,
-    context: RequestContext,
-  ): Promise<Pass> {
-    const waitMs = Math.min(request.maxWaitMs, FETCH_WAIT_MS_MAX);
-    const wait = createFetchWait(env.clock, Math.max(0, waitMs), context.signal);
-    try {
-      for (;;) {
-        const found = await pass(targets, request, context, wait);
-        if (isSatisfied(found, request) || waitMs <= 0) return found;
-        // A long poll holds no permits while it waits; what it answers late is a small part.
-        found.release();
-        if (await wait.next() === "over") return found;
-      }
-    } finally {
-      wait.stop();
+function responseOf(services: BrokerServices, 
+  results: readonly FetchResult[],
+  request: FetchRequest,
+  sessionId: number,
+  version: number,
+): FetchResponse {
+  const responses: (TopicAnswer & { partitions: PartitionAnswer[] })[] = [];
+  for (const result of results) {
+    const { topic, topicId } = result.target;
+    let last = responses.at(-1);
+    if (last === undefined || last.topic !== topic || last.topicId !== topicId) {
+      last = { topic, topicId, partitions: [] };
+      responses.push(last);
     }
+    last.partitions.push(answerOf(services, result, request, version));
   }
+  const hints = results.map((result) => hintOf(services, result, version));
+  return {
+    throttleTimeMs: 0,
+    errorCode: errorCode("NONE"),
+    sessionId,
+    responses,
+    nodeEndpoints: hintedNodes(services, hints),
+  };
+}
 
-  function hintOf({ target, error }: FetchResult, version: number): LeaderHint | null {
-    if (version < HINTS_SINCE) return null;
-    const topic = topicOf(target, version);
-    return typeof topic === "string"
-      ? null
-      : leaderHint(error, partitions.leaderOf(topic.topicId, target.partition));
-  }
-
-  function answerOf(result: FetchResult, request: FetchRequest, version: number): PartitionAnswer {
-    const hint = hintOf(result, version);
-    return {
-      partitionIndex: result.target.partition,
-      errorCode: errorCode(result.error),
-      highWatermark: result.highWatermark,
-      lastStableOffset: result.lastStableOffset,
-      logStartOffset: result.logStartOffset,
-      ...(result.divergingEpoch === null ? {} : { divergingEpoch: result.divergingEpoch }),
-      ...(hint === null ? {} : { currentLeader: hint }),
-      abortedTransactions: request.isolationLevel === READ_COMMITTED ? result.aborted : null,
-      records: result.batches,
-    };
-  }
-
-  function responseOf(
-    results: readonly FetchResult[],
-    request: FetchRequest,
-    sessionId: number,
-    version: number,
-  ): FetchResponse {
-    const responses: (TopicAnswer & { partitions: PartitionAnswer[] })[] = [];
-    for (const result of results) {
-      const { topic, topicId } = result.target;
-      let last = responses.at(-1);
-      if (last === undefined || last.topic !== topic || last.topicId !== topicId) {
-        last = { topic, topicId, partitions: [] };
-        responses.push(last);
-      }
-      last.partitions.push(answerOf(result, request, version));
-    }
-    const hints = results.map((result) => hintOf(result, version));
-    return {
-      throttleTimeMs: 0,
-      errorCode: errorCode("NONE"),
-      sessionId,
-      responses,
-      nodeEndpoints: hintedNodes(services, hints),
-    };
-  }
+export function fetchHandler(services: BrokerServices): Handler<FetchRequest, FetchResponse> {
+  const sessions = createFetchSessions({
+    clock: services.env.clock,
+    random: services.env.random.derive("fetch-sessions"),
+    slotsMax: services.config.integer("max.incremental.fetch.session.cache.slots"),
+  });
 
   return {
     api: fetchApi,
@@ -200,12 +199,12 @@ export function fetchHandler(services: BrokerServices): Handler<FetchRequest, Fe
           responses: [],
         };
       }
-      const found = await poll(opened.targets, request, context);
+      const found = await poll(services, opened.targets, request, context);
       context.afterAnswer(found.release);
-      env.metrics.count("skerry_fetch_bytes_total", {}, found.bytes);
-      env.metrics.gauge("skerry_fetch_sessions", sessions.size);
+      services.env.metrics.count("skerry_fetch_bytes_total", {}, found.bytes);
+      services.env.metrics.gauge("skerry_fetch_sessions", sessions.size);
       const selected = opened.select(found.results);
-      return responseOf(selected, request, opened.sessionId, version);
+      return responseOf(services, selected, request, opened.sessionId, version);
     },
   };
 }

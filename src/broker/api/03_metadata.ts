@@ -31,67 +31,66 @@ function failed(error: ErrorName, name: string | null, topicId = ZERO_UUID): Top
   return { errorCode: errorCode(error), name, topicId, partitions: [] };
 }
 
+function partitionAnswer(services: BrokerServices, topic: TopicRow, partitionIndex: number): PartitionAnswer {
+  const row = services.partitions.leaderOf(topic.topicId, partitionIndex);
+  const leader = row?.leader ?? null;
+  const node = leader === null ? undefined : services.metadata.view().nodes.get(nodeId(leader));
+  const isAlive = node?.state === "live";
+  const replicas = leader === null ? [] : [leader];
+  return {
+    errorCode: errorCode(isAlive ? "NONE" : "LEADER_NOT_AVAILABLE"),
+    partitionIndex,
+    leaderId: isAlive ? node.nodeId : -1,
+    leaderEpoch: row?.leaderEpoch ?? 0,
+    replicaNodes: replicas,
+    isrNodes: isAlive ? replicas : [],
+    offlineReplicas: isAlive ? [] : replicas,
+  };
+}
+
+function topicAnswer(services: BrokerServices, topic: TopicRow): TopicAnswer {
+  return {
+    errorCode: errorCode("NONE"),
+    name: topic.name,
+    topicId: topic.topicId,
+    isInternal: topic.internal,
+    partitions: Array.from({ length: topic.partitions }, (_, i) => partitionAnswer(services, topic, i)),
+  };
+}
+
+async function named(services: BrokerServices, name: string, allowCreate: boolean): Promise<TopicAnswer> {
+  try {
+    const ensured = await services.topics.ensure(name, allowCreate);
+    return ensured.ok ? topicAnswer(services, ensured.topic) : failed(ensured.error, name);
+  } catch (error) {
+    // The topic may come to be; LEADER_NOT_AVAILABLE makes every client ask again.
+    const code = faultToCode(error, "admin");
+    return failed(code === "INVALID_CONFIG" ? code : "LEADER_NOT_AVAILABLE", name);
+  }
+}
+
+function byId(services: BrokerServices, { topicId }: Asked): TopicAnswer {
+  const topic = services.topics.findById(topicId);
+  return topic === undefined ? failed("UNKNOWN_TOPIC_ID", null, topicId) : topicAnswer(services, topic);
+}
+
+async function chosen(services: BrokerServices, 
+  asked: readonly Asked[],
+  allowCreate: boolean,
+  version: number,
+): Promise<TopicAnswer[]> {
+  const hasIds = asked.some(({ topicId, name }) => topicId !== ZERO_UUID || name === null);
+  if (hasIds && version < TOPIC_IDS_SINCE) {
+    return asked.map(({ name, topicId }) => failed("INVALID_REQUEST", name ?? "", topicId));
+  }
+  if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) return asked.map(byId);
+  const names = new Set(asked.map(({ name }) => name ?? ""));
+  return await Promise.all([...names].map((name) => named(services, name, allowCreate)));
+}
+
 export function metadataHandler(
   services: BrokerServices,
 ): Handler<MetadataRequest, MetadataResponse> {
-  const { topics, partitions, metadata } = services;
-
-  function partitionAnswer(topic: TopicRow, partitionIndex: number): PartitionAnswer {
-    const row = partitions.leaderOf(topic.topicId, partitionIndex);
-    const leader = row?.leader ?? null;
-    const node = leader === null ? undefined : metadata.view().nodes.get(nodeId(leader));
-    const isAlive = node?.state === "live";
-    const replicas = leader === null ? [] : [leader];
-    return {
-      errorCode: errorCode(isAlive ? "NONE" : "LEADER_NOT_AVAILABLE"),
-      partitionIndex,
-      leaderId: isAlive ? node.nodeId : -1,
-      leaderEpoch: row?.leaderEpoch ?? 0,
-      replicaNodes: replicas,
-      isrNodes: isAlive ? replicas : [],
-      offlineReplicas: isAlive ? [] : replicas,
-    };
-  }
-
-  function topicAnswer(topic: TopicRow): TopicAnswer {
-    return {
-      errorCode: errorCode("NONE"),
-      name: topic.name,
-      topicId: topic.topicId,
-      isInternal: topic.internal,
-      partitions: Array.from({ length: topic.partitions }, (_, i) => partitionAnswer(topic, i)),
-    };
-  }
-
-  async function named(name: string, allowCreate: boolean): Promise<TopicAnswer> {
-    try {
-      const ensured = await topics.ensure(name, allowCreate);
-      return ensured.ok ? topicAnswer(ensured.topic) : failed(ensured.error, name);
-    } catch (error) {
-      // The topic may come to be; LEADER_NOT_AVAILABLE makes every client ask again.
-      const code = faultToCode(error, "admin");
-      return failed(code === "INVALID_CONFIG" ? code : "LEADER_NOT_AVAILABLE", name);
-    }
-  }
-
-  function byId({ topicId }: Asked): TopicAnswer {
-    const topic = topics.findById(topicId);
-    return topic === undefined ? failed("UNKNOWN_TOPIC_ID", null, topicId) : topicAnswer(topic);
-  }
-
-  async function chosen(
-    asked: readonly Asked[],
-    allowCreate: boolean,
-    version: number,
-  ): Promise<TopicAnswer[]> {
-    const hasIds = asked.some(({ topicId, name }) => topicId !== ZERO_UUID || name === null);
-    if (hasIds && version < TOPIC_IDS_SINCE) {
-      return asked.map(({ name, topicId }) => failed("INVALID_REQUEST", name ?? "", topicId));
-    }
-    if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) return asked.map(byId);
-    const names = new Set(asked.map(({ name }) => name ?? ""));
-    return await Promise.all([...names].map((name) => named(name, allowCreate)));
-  }
 
   return {
     api: metadataApi,
@@ -102,7 +101,7 @@ export function metadataHandler(
       const all = asked === null || (asked.length === 0 && version < EMPTY_IS_NONE_SINCE);
       const answers = all
         ? [...metadata.view().topics.values()].map(topicAnswer)
-        : await chosen(asked, request.allowAutoTopicCreation, version);
+        : await chosen(services, asked, request.allowAutoTopicCreation, version);
       return {
         brokers: liveNodes(services),
         clusterId: services.clusterId,

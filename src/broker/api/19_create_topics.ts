@@ -39,77 +39,77 @@ function failed(name: string, { error, message }: TopicRefused): Answer {
   };
 }
 
+/** Shape of a manual assignment: partitions from 0 on, the same number of distinct known brokers each. */
+function assignmentProblem(services: BrokerServices, { assignments }: Asked): string | null {
+  const nodes = services.metadata.view().nodes;
+  const indexes = assignments.map((one) => one.partitionIndex).toSorted((a, b) => a - b);
+  if (indexes.some((index, at) => index !== at)) return "partitions are not consecutive from 0";
+  const size = assignments[0]?.brokerIds.length ?? 0;
+  for (const { brokerIds } of assignments) {
+    if (brokerIds.length !== size || size === 0) return "partitions differ in their replicas";
+    if (new Set(brokerIds).size !== size) return "a broker is named twice";
+    const isKnown = (id: number) => id >= 0 && nodes.get(nodeId(id))?.state === "live";
+    if (!brokerIds.every(isKnown)) return "a broker is not known";
+  }
+  return null;
+}
+
+function newTopic(services: BrokerServices, asked: Asked, version: number): NewTopic | TopicRefused {
+  const { name, numPartitions, replicationFactor, assignments } = asked;
+  const configs = asked.configs.map((one) => [one.name, one.value] as const);
+  if (assignments.length === 0) {
+    const usesDefault = numPartitions === -1 || replicationFactor === -1;
+    if (usesDefault && version < DEFAULTS_SINCE) {
+      const error = numPartitions === -1 ? "INVALID_PARTITIONS" : "INVALID_REPLICATION_FACTOR";
+      return refuse(error, "Defaults need version 4");
+    }
+    return { name, partitions: numPartitions, replicationFactor, configs };
+  }
+  if (numPartitions !== -1 || replicationFactor !== -1) {
+    return refuse("INVALID_REQUEST", "Give an assignment or numbers, not both");
+  }
+  const problem = assignmentProblem(services, asked);
+  if (problem !== null) return refuse("INVALID_REPLICA_ASSIGNMENT", problem);
+  const factor = assignments[0]?.brokerIds.length ?? 1;
+  return { name, partitions: assignments.length, replicationFactor: factor, configs };
+}
+
+function created(services: BrokerServices, topic: TopicRow): Answer {
+  const configs = effectiveConfigs(topic.configs, services.config).map((one) => ({
+    name: one.property.name,
+    value: one.value,
+    readOnly: false,
+    configSource: CONFIG_SOURCES[one.source],
+    isSensitive: false,
+  }));
+  return {
+    name: topic.name,
+    topicId: topic.topicId,
+    errorCode: errorCode("NONE"),
+    errorMessage: null,
+    numPartitions: topic.partitions,
+    replicationFactor: topic.replicationFactor,
+    configs,
+  };
+}
+
+async function create(services: BrokerServices, 
+  asked: Asked,
+  validateOnly: boolean,
+  version: number,
+): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
+  const topic = newTopic(services, asked, version);
+  if ("ok" in topic) return topic;
+  try {
+    return await services.topics.create(topic, { validateOnly });
+  } catch (error) {
+    return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
+  }
+}
+
 export function createTopicsHandler(
   services: BrokerServices,
 ): Handler<CreateTopicsRequest, CreateTopicsResponse> {
-  /** Shape of a manual assignment: partitions from 0 on, the same number of distinct known brokers each. */
-  function assignmentProblem({ assignments }: Asked): string | null {
-    const nodes = services.metadata.view().nodes;
-    const indexes = assignments.map((one) => one.partitionIndex).toSorted((a, b) => a - b);
-    if (indexes.some((index, at) => index !== at)) return "partitions are not consecutive from 0";
-    const size = assignments[0]?.brokerIds.length ?? 0;
-    for (const { brokerIds } of assignments) {
-      if (brokerIds.length !== size || size === 0) return "partitions differ in their replicas";
-      if (new Set(brokerIds).size !== size) return "a broker is named twice";
-      const isKnown = (id: number) => id >= 0 && nodes.get(nodeId(id))?.state === "live";
-      if (!brokerIds.every(isKnown)) return "a broker is not known";
-    }
-    return null;
-  }
-
-  function newTopic(asked: Asked, version: number): NewTopic | TopicRefused {
-    const { name, numPartitions, replicationFactor, assignments } = asked;
-    const configs = asked.configs.map((one) => [one.name, one.value] as const);
-    if (assignments.length === 0) {
-      const usesDefault = numPartitions === -1 || replicationFactor === -1;
-      if (usesDefault && version < DEFAULTS_SINCE) {
-        const error = numPartitions === -1 ? "INVALID_PARTITIONS" : "INVALID_REPLICATION_FACTOR";
-        return refuse(error, "Defaults need version 4");
-      }
-      return { name, partitions: numPartitions, replicationFactor, configs };
-    }
-    if (numPartitions !== -1 || replicationFactor !== -1) {
-      return refuse("INVALID_REQUEST", "Give an assignment or numbers, not both");
-    }
-    const problem = assignmentProblem(asked);
-    if (problem !== null) return refuse("INVALID_REPLICA_ASSIGNMENT", problem);
-    const factor = assignments[0]?.brokerIds.length ?? 1;
-    return { name, partitions: assignments.length, replicationFactor: factor, configs };
-  }
-
-  function created(topic: TopicRow): Answer {
-    const configs = effectiveConfigs(topic.configs, services.config).map((one) => ({
-      name: one.property.name,
-      value: one.value,
-      readOnly: false,
-      configSource: CONFIG_SOURCES[one.source],
-      isSensitive: false,
-    }));
-    return {
-      name: topic.name,
-      topicId: topic.topicId,
-      errorCode: errorCode("NONE"),
-      errorMessage: null,
-      numPartitions: topic.partitions,
-      replicationFactor: topic.replicationFactor,
-      configs,
-    };
-  }
-
-  async function create(
-    asked: Asked,
-    validateOnly: boolean,
-    version: number,
-  ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
-    const topic = newTopic(asked, version);
-    if ("ok" in topic) return topic;
-    try {
-      return await services.topics.create(topic, { validateOnly });
-    } catch (error) {
-      return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
-    }
-  }
-
   return {
     api: createTopicsApi,
     min: 2,
@@ -124,10 +124,10 @@ export function createTopicsHandler(
         const isTwice = topics.filter((one) => one.name === name).length > 1;
         const outcome = isTwice
           ? refuse("INVALID_REQUEST", "The topic is named twice")
-          : await create(asked, validateOnly, version);
+          : await create(services, asked, validateOnly, version);
         if (!outcome.ok) answers.push(failed(name, outcome));
         else {
-          const answer = created(outcome.topic);
+          const answer = created(services, outcome.topic);
           answers.push(validateOnly ? { ...answer, topicId: ZERO_UUID } : answer);
         }
       }

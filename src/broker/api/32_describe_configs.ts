@@ -41,104 +41,103 @@ interface Value {
 
 type Described = readonly Value[] | { readonly error: ErrorName; readonly message: string };
 
+function topicValues(services: BrokerServices, name: string): Described {
+  const problem = topicNameProblem(name);
+  if (problem !== null) return { error: "INVALID_TOPIC_EXCEPTION", message: problem };
+  const topic = services.topics.find(name);
+  if (topic === undefined) {
+    return { error: "UNKNOWN_TOPIC_OR_PARTITION", message: `There is no topic ${name}` };
+  }
+  return effectiveConfigs(topic.configs, config).map(({ property, synonyms }) => ({
+    property,
+    readOnly: false,
+    synonyms,
+  }));
+}
+
+function brokerValue(services: BrokerServices, property: Property): Value {
+  const { name, fallback } = property;
+  const synonyms: ConfigSynonym[] = [{ name, value: fallback, source: "default" }];
+  const set = services.config.explicit.get(name);
+  if (set !== undefined) synonyms.unshift({ name, value: set, source: "staticBroker" });
+  return { property, readOnly: true, synonyms };
+}
+
+/** What is not set but is: who and where this broker is. */
+function identity(services: BrokerServices): Value[] {
+  const { nodeId, metadata } = services;
+  const node = metadata.view().nodes.get(nodeId);
+  const address = node === undefined ? "" : `PLAINTEXT://${node.host}:${node.port}`;
+  const facts = { "broker.id": nodeId, "node.id": nodeId, "advertised.listeners": address };
+  return Object.entries(facts).map(([name, value]) => ({
+    property: {
+      name,
+      type: typeof value === "number" ? "int" : "string",
+      fallback: "",
+      documentation: "Set by the command line.",
+    },
+    readOnly: true,
+    synonyms: [{ name, value: String(value), source: "staticBroker" }],
+  }));
+}
+
+function brokerValues(services: BrokerServices, name: string): Described {
+  if (name === "") return [];
+  if (name !== String(services.nodeId)) {
+    return {
+      error: "INVALID_REQUEST",
+      message: `This is broker ${services.nodeId}, not ${name.slice(0, 20)}`,
+    };
+  }
+  return [...identity(), ...[...BROKER_PROPERTIES.values()].map(brokerValue)];
+}
+
+function describe(services: BrokerServices, { resourceType, resourceName }: Asked): Described {
+  if (resourceType === TOPIC) return topicValues(services, resourceName);
+  if (resourceType === BROKER) return brokerValues(services, resourceName);
+  return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
+}
+
+function entryOf(services: BrokerServices, 
+  { property, readOnly, synonyms }: Value,
+  request: DescribeConfigsRequest,
+): Entry {
+  const first = synonyms[0];
+  const listed = request.includeSynonyms ? synonyms : [];
+  return {
+    name: property.name,
+    value: first?.value ?? null,
+    readOnly,
+    configSource: CONFIG_SOURCES[first?.source ?? "default"],
+    isSensitive: false,
+    synonyms: listed.map(({ name, value, source }) => ({
+      name,
+      value,
+      source: CONFIG_SOURCES[source],
+    })),
+    configType: TYPES[property.type],
+    documentation: request.includeDocumentation ? property.documentation : null,
+  };
+}
+
+function resultOf(services: BrokerServices, asked: Asked, request: DescribeConfigsRequest): Result {
+  const { resourceType, resourceName, configurationKeys: keys } = asked;
+  const described = describe(services, asked);
+  if ("error" in described) {
+    const { error, message } = described;
+    const failure = { errorCode: errorCode(error), errorMessage: message, configs: [] };
+    return { ...failure, resourceType, resourceName };
+  }
+  const all = keys === null || keys.length === 0;
+  const configs = described.filter(({ property }) => all || keys.includes(property.name))
+    .map((value) => entryOf(services, value, request));
+  const none = { errorCode: errorCode("NONE"), errorMessage: null };
+  return { ...none, resourceType, resourceName, configs };
+}
+
 export function describeConfigsHandler(
   services: BrokerServices,
 ): Handler<DescribeConfigsRequest, DescribeConfigsResponse> {
-  const { config, topics } = services;
-
-  function topicValues(name: string): Described {
-    const problem = topicNameProblem(name);
-    if (problem !== null) return { error: "INVALID_TOPIC_EXCEPTION", message: problem };
-    const topic = topics.find(name);
-    if (topic === undefined) {
-      return { error: "UNKNOWN_TOPIC_OR_PARTITION", message: `There is no topic ${name}` };
-    }
-    return effectiveConfigs(topic.configs, config).map(({ property, synonyms }) => ({
-      property,
-      readOnly: false,
-      synonyms,
-    }));
-  }
-
-  function brokerValue(property: Property): Value {
-    const { name, fallback } = property;
-    const synonyms: ConfigSynonym[] = [{ name, value: fallback, source: "default" }];
-    const set = config.explicit.get(name);
-    if (set !== undefined) synonyms.unshift({ name, value: set, source: "staticBroker" });
-    return { property, readOnly: true, synonyms };
-  }
-
-  /** What is not set but is: who and where this broker is. */
-  function identity(): Value[] {
-    const { nodeId, metadata } = services;
-    const node = metadata.view().nodes.get(nodeId);
-    const address = node === undefined ? "" : `PLAINTEXT://${node.host}:${node.port}`;
-    const facts = { "broker.id": nodeId, "node.id": nodeId, "advertised.listeners": address };
-    return Object.entries(facts).map(([name, value]) => ({
-      property: {
-        name,
-        type: typeof value === "number" ? "int" : "string",
-        fallback: "",
-        documentation: "Set by the command line.",
-      },
-      readOnly: true,
-      synonyms: [{ name, value: String(value), source: "staticBroker" }],
-    }));
-  }
-
-  function brokerValues(name: string): Described {
-    if (name === "") return [];
-    if (name !== String(services.nodeId)) {
-      return {
-        error: "INVALID_REQUEST",
-        message: `This is broker ${services.nodeId}, not ${name.slice(0, 20)}`,
-      };
-    }
-    return [...identity(), ...[...BROKER_PROPERTIES.values()].map(brokerValue)];
-  }
-
-  function describe({ resourceType, resourceName }: Asked): Described {
-    if (resourceType === TOPIC) return topicValues(resourceName);
-    if (resourceType === BROKER) return brokerValues(resourceName);
-    return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
-  }
-
-  function entryOf(
-    { property, readOnly, synonyms }: Value,
-    request: DescribeConfigsRequest,
-  ): Entry {
-    const first = synonyms[0];
-    const listed = request.includeSynonyms ? synonyms : [];
-    return {
-      name: property.name,
-      value: first?.value ?? null,
-      readOnly,
-      configSource: CONFIG_SOURCES[first?.source ?? "default"],
-      isSensitive: false,
-      synonyms: listed.map(({ name, value, source }) => ({
-        name,
-        value,
-        source: CONFIG_SOURCES[source],
-      })),
-      configType: TYPES[property.type],
-      documentation: request.includeDocumentation ? property.documentation : null,
-    };
-  }
-
-  function resultOf(asked: Asked, request: DescribeConfigsRequest): Result {
-    const { resourceType, resourceName, configurationKeys: keys } = asked;
-    const described = describe(asked);
-    if ("error" in described) {
-      const { error, message } = described;
-      const failure = { errorCode: errorCode(error), errorMessage: message, configs: [] };
-      return { ...failure, resourceType, resourceName };
-    }
-    const all = keys === null || keys.length === 0;
-    const configs = described.filter(({ property }) => all || keys.includes(property.name))
-      .map((value) => entryOf(value, request));
-    const none = { errorCode: errorCode("NONE"), errorMessage: null };
-    return { ...none, resourceType, resourceName, configs };
-  }
 
   return {
     api: describeConfigsApi,
@@ -147,7 +146,7 @@ export function describeConfigsHandler(
     handle: (request) =>
       Promise.resolve({
         throttleTimeMs: 0,
-        results: request.resources.map((asked) => resultOf(asked, request)),
+        results: request.resources.map((asked) => resultOf(services, asked, request)),
       }),
   };
 }

@@ -31,59 +31,58 @@ function refuse(error: TopicRefused["error"], message: string): TopicRefused {
   return { ok: false, error, message };
 }
 
+/** The new override, null for none, or why not. */
+function changed(services: BrokerServices, topic: TopicRow, change: Change): string | null | TopicRefused {
+  const { name, configOperation: operation, value } = change;
+  if (operation < SET || operation > SUBTRACT) {
+    return refuse("INVALID_REQUEST", `Unknown operation ${operation}`);
+  }
+  if (operation === DELETE) return null;
+  if (value === null) return refuse("INVALID_REQUEST", `Null value not supported for ${name}`);
+  if (operation === SET) return value;
+  const property = topicProperty(name);
+  if (property?.type !== "list") {
+    return refuse("INVALID_CONFIG", `${name} is not a list: it cannot be appended or subtracted`);
+  }
+  const current = listOf(effectiveConfig(property, topic.configs, config).value);
+  const items = listOf(value);
+  const result = operation === APPEND
+    ? [...new Set([...current, ...items])]
+    : current.filter((item) => !items.includes(item));
+  return result.join(",");
+}
+
+async function alter(services: BrokerServices, asked: Asked, validateOnly: boolean): Promise<TopicOutcome> {
+  const { resourceType, resourceName, configs } = asked;
+  if (resourceType !== TOPIC) {
+    return refuse("INVALID_REQUEST", "Only topics can be configured while the broker runs");
+  }
+  const problem = topicNameProblem(resourceName);
+  if (problem !== null) return refuse("INVALID_TOPIC_EXCEPTION", problem);
+  const topic = services.topics.find(resourceName);
+  if (topic === undefined) return refuse("UNKNOWN_TOPIC_OR_PARTITION", "There is no such topic");
+  if (new Set(configs.map(({ name }) => name)).size < configs.length) {
+    return refuse("INVALID_REQUEST", "A key is given twice");
+  }
+  const changes: Record<string, string | null> = {};
+  for (const change of configs) {
+    if (topicProperty(change.name) === undefined && change.configOperation === DELETE) {
+      return refuse("INVALID_CONFIG", `Unknown topic config name: ${change.name}`);
+    }
+    const value = changed(services, topic, change);
+    if (typeof value === "object" && value !== null) return value;
+    changes[change.name] = value;
+  }
+  try {
+    return await services.topics.alterConfigs(topic, changes, { validateOnly });
+  } catch (error) {
+    return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
+  }
+}
+
 export function incrementalAlterConfigsHandler(
   services: BrokerServices,
 ): Handler<IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse> {
-  const { topics, config } = services;
-
-  /** The new override, null for none, or why not. */
-  function changed(topic: TopicRow, change: Change): string | null | TopicRefused {
-    const { name, configOperation: operation, value } = change;
-    if (operation < SET || operation > SUBTRACT) {
-      return refuse("INVALID_REQUEST", `Unknown operation ${operation}`);
-    }
-    if (operation === DELETE) return null;
-    if (value === null) return refuse("INVALID_REQUEST", `Null value not supported for ${name}`);
-    if (operation === SET) return value;
-    const property = topicProperty(name);
-    if (property?.type !== "list") {
-      return refuse("INVALID_CONFIG", `${name} is not a list: it cannot be appended or subtracted`);
-    }
-    const current = listOf(effectiveConfig(property, topic.configs, config).value);
-    const items = listOf(value);
-    const result = operation === APPEND
-      ? [...new Set([...current, ...items])]
-      : current.filter((item) => !items.includes(item));
-    return result.join(",");
-  }
-
-  async function alter(asked: Asked, validateOnly: boolean): Promise<TopicOutcome> {
-    const { resourceType, resourceName, configs } = asked;
-    if (resourceType !== TOPIC) {
-      return refuse("INVALID_REQUEST", "Only topics can be configured while the broker runs");
-    }
-    const problem = topicNameProblem(resourceName);
-    if (problem !== null) return refuse("INVALID_TOPIC_EXCEPTION", problem);
-    const topic = topics.find(resourceName);
-    if (topic === undefined) return refuse("UNKNOWN_TOPIC_OR_PARTITION", "There is no such topic");
-    if (new Set(configs.map(({ name }) => name)).size < configs.length) {
-      return refuse("INVALID_REQUEST", "A key is given twice");
-    }
-    const changes: Record<string, string | null> = {};
-    for (const change of configs) {
-      if (topicProperty(change.name) === undefined && change.configOperation === DELETE) {
-        return refuse("INVALID_CONFIG", `Unknown topic config name: ${change.name}`);
-      }
-      const value = changed(topic, change);
-      if (typeof value === "object" && value !== null) return value;
-      changes[change.name] = value;
-    }
-    try {
-      return await topics.alterConfigs(topic, changes, { validateOnly });
-    } catch (error) {
-      return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
-    }
-  }
 
   return {
     api: incrementalAlterConfigsApi,
@@ -96,7 +95,7 @@ export function incrementalAlterConfigsHandler(
         const isTwice = keys.filter((key) => key === keys[at]).length > 1;
         const outcome = isTwice
           ? refuse("INVALID_REQUEST", "The resource is given twice")
-          : await alter(asked, validateOnly);
+          : await alter(services, asked, validateOnly);
         const { resourceType, resourceName } = asked;
         responses.push({
           errorCode: errorCode(outcome.ok ? "NONE" : outcome.error),
