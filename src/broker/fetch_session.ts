@@ -117,37 +117,60 @@ function remember(session: Session, news: FetchNews): boolean {
   return isNew;
 }
 
-export function createFetchSessions(options: {
+export interface FetchSessionsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly slotsMax: number;
-}): FetchSessions {
-  /** Least recently used first. */
-  const sessions = new Map<number, Session>();
+}
 
-  function makeRoom(nowMs: number): boolean {
-    if (sessions.size < options.slotsMax) return true;
-    const [oldest] = sessions.values();
-    if (oldest === undefined || nowMs - oldest.usedMs < FETCH_SESSION_IDLE_MS) return false;
-    return sessions.delete(oldest.id);
+class SessionTable implements FetchSessions {
+  readonly #options: FetchSessionsOptions;
+  /** Least recently used first. */
+  readonly #sessions = new Map<number, Session>();
+
+  constructor(options: FetchSessionsOptions) {
+    this.#options = options;
   }
 
-  function freshId(): number {
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  open(request: FetchOpening): FetchOpened {
+    const { sessionId, epoch } = request;
+    if (epoch === FINAL || epoch === FULL) {
+      if (epoch === FULL) return this.#start(request);
+      this.#sessions.delete(sessionId);
+      return sessionless(request.targets);
+    }
+    const session = this.#sessions.get(sessionId);
+    if (session === undefined) return { ok: false, error: "FETCH_SESSION_ID_NOT_FOUND" };
+    return this.#advance(session, request);
+  }
+
+  #makeRoom(nowMs: number): boolean {
+    if (this.#sessions.size < this.#options.slotsMax) return true;
+    const [oldest] = this.#sessions.values();
+    if (oldest === undefined || nowMs - oldest.usedMs < FETCH_SESSION_IDLE_MS) return false;
+    return this.#sessions.delete(oldest.id);
+  }
+
+  #freshId(): number {
     for (;;) {
-      const id = 1 + randomInt(options.random, INT32_MAX - 1);
-      if (!sessions.has(id)) return id;
+      const id = 1 + randomInt(this.#options.random, INT32_MAX - 1);
+      if (!this.#sessions.has(id)) return id;
     }
   }
 
-  function start(request: FetchOpening): FetchScope {
-    sessions.delete(request.sessionId);
-    const usedMs = options.clock.monotonicMs();
+  #start(request: FetchOpening): FetchScope {
+    this.#sessions.delete(request.sessionId);
+    const usedMs = this.#options.clock.monotonicMs();
     const { targets, usesIds } = request;
     const fits = targets.length > 0 && targets.length <= FETCH_SESSION_PARTITIONS_MAX;
-    if (!fits || !makeRoom(usedMs)) return sessionless(targets);
+    if (!fits || !this.#makeRoom(usedMs)) return sessionless(targets);
     const slots = new Map(targets.map((target) => [keyOf(target), slotOf(target)]));
-    const session = { id: freshId(), usesIds, slots, expectedEpoch: 1, usedMs };
-    sessions.set(session.id, session);
+    const session = { id: this.#freshId(), usesIds, slots, expectedEpoch: 1, usedMs };
+    this.#sessions.set(session.id, session);
     return {
       ok: true,
       sessionId: session.id,
@@ -159,7 +182,7 @@ export function createFetchSessions(options: {
     };
   }
 
-  function advance(session: Session, request: FetchOpening): FetchOpened {
+  #advance(session: Session, request: FetchOpening): FetchOpened {
     if (request.epoch !== session.expectedEpoch) {
       return { ok: false, error: "INVALID_FETCH_SESSION_EPOCH" };
     }
@@ -167,9 +190,9 @@ export function createFetchSessions(options: {
       return { ok: false, error: "FETCH_SESSION_TOPIC_ID_ERROR" };
     }
     session.expectedEpoch = nextEpoch(session.expectedEpoch);
-    session.usedMs = options.clock.monotonicMs();
-    sessions.delete(session.id);
-    sessions.set(session.id, session);
+    session.usedMs = this.#options.clock.monotonicMs();
+    this.#sessions.delete(session.id);
+    this.#sessions.set(session.id, session);
     for (const one of request.forgotten) session.slots.delete(keyOf(one));
     for (const target of request.targets) {
       const slot = session.slots.get(keyOf(target));
@@ -185,21 +208,8 @@ export function createFetchSessions(options: {
       select: (results) => results.filter((news) => remember(session, news)),
     };
   }
+}
 
-  return {
-    get size() {
-      return sessions.size;
-    },
-    open(request) {
-      const { sessionId, epoch } = request;
-      if (epoch === FINAL || epoch === FULL) {
-        if (epoch === FULL) return start(request);
-        sessions.delete(sessionId);
-        return sessionless(request.targets);
-      }
-      const session = sessions.get(sessionId);
-      if (session === undefined) return { ok: false, error: "FETCH_SESSION_ID_NOT_FOUND" };
-      return advance(session, request);
-    },
-  };
+export function createFetchSessions(options: FetchSessionsOptions): FetchSessions {
+  return new SessionTable(options);
 }

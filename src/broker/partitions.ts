@@ -7,6 +7,7 @@ import { messageOf } from "../lib/errors.ts";
 import { PARTITION_TICK_MS } from "../lib/limits.ts";
 import { SingleFlight } from "../lib/single_flight.ts";
 import type { Uuid } from "../lib/uuid.ts";
+import type { Cancel } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
 import type { StreamClient } from "../stream/stream.ts";
@@ -77,149 +78,171 @@ export function epochProblem(log: PartitionLog, asked: number): ErrorName | null
   return asked < log.leaderEpoch ? "FENCED_LEADER_EPOCH" : "UNKNOWN_LEADER_EPOCH";
 }
 
-export function createPartitions(options: PartitionsOptions): Partitions {
-  const { env, nodeId, metadata } = options;
-  const open = new Map<string, OpenPartition>();
-  const opening = new SingleFlight<string, Located>();
-  const closing = new Map<string, Promise<void>>();
-  let stopped = false;
+class LedPartitions implements Partitions {
+  readonly #options: PartitionsOptions;
+  readonly #open = new Map<string, OpenPartition>();
+  readonly #opening = new SingleFlight<string, Located>();
+  readonly #closing = new Map<string, Promise<void>>();
+  readonly #unsubscribe: () => void;
+  #cancelTick: Cancel;
+  #stopped = false;
 
-  function rows(topicId: Uuid, partition: number): { topic: TopicRow; row: PartitionRow } | null {
-    const image = metadata.view();
+  constructor(options: PartitionsOptions) {
+    this.#options = options;
+    this.#cancelTick = options.env.clock.after(PARTITION_TICK_MS, () => this.#tickAll());
+    this.#unsubscribe = options.metadata.onChange((change) => this.#follow(change));
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  peek(topicId: Uuid, partition: number): PartitionLog | undefined {
+    return this.#stopped ? undefined : this.#open.get(partitionKey(topicId, partition))?.log;
+  }
+
+  async open(topicId: Uuid, partition: number): Promise<Located> {
+    const key = partitionKey(topicId, partition);
+    const opened = this.#open.get(key);
+    if (opened !== undefined && !this.#stopped) return { ok: true, log: opened.log };
+    const refused = this.#refusal(topicId, partition);
+    if (refused !== null) return { ok: false, error: refused };
+    return await this.#opening.run(key, () => this.#load(topicId, partition));
+  }
+
+  leaderOf(topicId: Uuid, partition: number): PartitionRow | undefined {
+    return this.#options.metadata.view().partitions.get(partitionKey(topicId, partition));
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelTick();
+    this.#unsubscribe();
+    await Promise.all([...this.#open].map(([key, { log }]) => this.#retire(key, log)));
+    await Promise.all(this.#closing.values());
+  }
+
+  #rows(topicId: Uuid, partition: number): { topic: TopicRow; row: PartitionRow } | null {
+    const image = this.#options.metadata.view();
     const topic = image.topics.get(topicId);
     const row = image.partitions.get(partitionKey(topicId, partition));
     return topic === undefined || row === undefined ? null : { topic, row };
   }
 
   /** Why this node must not serve the partition, by the local replica. */
-  function refusal(topicId: Uuid, partition: number): ErrorName | null {
-    const found = rows(topicId, partition);
+  #refusal(topicId: Uuid, partition: number): ErrorName | null {
+    const found = this.#rows(topicId, partition);
     if (found === null) return "UNKNOWN_TOPIC_OR_PARTITION";
-    return stopped || found.row.leader !== nodeId ? "NOT_LEADER_OR_FOLLOWER" : null;
+    return this.#stopped || found.row.leader !== this.#options.nodeId
+      ? "NOT_LEADER_OR_FOLLOWER"
+      : null;
   }
 
-  function isCurrent({ topicId, partition, log }: OpenPartition): boolean {
-    const row = rows(topicId, partition)?.row;
-    return row !== undefined && row.leader === nodeId && row.leaderEpoch === log.leaderEpoch;
+  #isCurrent({ topicId, partition, log }: OpenPartition): boolean {
+    const row = this.#rows(topicId, partition)?.row;
+    return row !== undefined && row.leader === this.#options.nodeId &&
+      row.leaderEpoch === log.leaderEpoch;
   }
 
   /** A log that cannot close cleanly is recovered by whoever opens it next, so that is only a log line. */
-  async function closeLog(key: string, log: PartitionLog): Promise<void> {
+  async #closeLog(key: string, log: PartitionLog): Promise<void> {
     try {
       await log.close();
     } catch (error) {
-      env.log.log("warn", "partition-close-failed", { partition: key, reason: messageOf(error) });
+      this.#options.env.log.log("warn", "partition-close-failed", {
+        partition: key,
+        reason: messageOf(error),
+      });
     }
   }
 
-  function retire(key: string, log: PartitionLog): Promise<void> {
-    open.delete(key);
-    const done = closeLog(key, log).finally(() => {
-      if (closing.get(key) === done) closing.delete(key);
+  #retire(key: string, log: PartitionLog): Promise<void> {
+    this.#open.delete(key);
+    const done = this.#closeLog(key, log).finally(() => {
+      if (this.#closing.get(key) === done) this.#closing.delete(key);
     });
-    closing.set(key, done);
+    this.#closing.set(key, done);
     return done;
   }
 
   /** True when the partition's row now names the stream. */
-  async function keepMetaStream(row: PartitionRow, streamId: StreamId): Promise<boolean> {
+  async #keepMetaStream(row: PartitionRow, streamId: StreamId): Promise<boolean> {
     if (row.metaStream === streamId) return true;
     const { topicId, partition, leaderEpoch } = row;
-    const by = options.requester();
-    const decided = await metadata.submit(
+    const by = this.#options.requester();
+    const decided = await this.#options.metadata.submit(
       { type: "set-meta-stream", by, topicId, partition, leaderEpoch, streamId },
     );
     return decided.ok;
   }
 
-  async function load(topicId: Uuid, partition: number): Promise<Located> {
+  async #load(topicId: Uuid, partition: number): Promise<Located> {
     const key = partitionKey(topicId, partition);
-    await closing.get(key);
-    const refused = refusal(topicId, partition);
+    await this.#closing.get(key);
+    const refused = this.#refusal(topicId, partition);
     if (refused !== null) return { ok: false, error: refused };
-    const { topic, row } = rows(topicId, partition)!;
-    const { log, metaStreamId } = await options.openLog({
-      env,
-      streams: options.streams,
+    const { topic, row } = this.#rows(topicId, partition)!;
+    const { log, metaStreamId } = await this.#options.openLog({
+      env: this.#options.env,
+      streams: this.#options.streams,
       topic: topic.name,
       partition,
       streamTag: key,
       leaderEpoch: row.leaderEpoch,
       metaStreamId: row.metaStream,
-      config: options.configOf(topic.configs),
+      config: this.#options.configOf(topic.configs),
     });
     const opened: OpenPartition = { topicId, partition, log, ticking: false };
     let kept = false;
     try {
-      kept = await keepMetaStream(row, metaStreamId);
+      kept = await this.#keepMetaStream(row, metaStreamId);
     } finally {
-      if (!kept || stopped || !isCurrent(opened)) await retire(key, log);
-      else open.set(key, opened);
+      if (!kept || this.#stopped || !this.#isCurrent(opened)) await this.#retire(key, log);
+      else this.#open.set(key, opened);
     }
-    if (open.get(key) === opened) {
-      log.updateConfig(options.configOf(rows(topicId, partition)!.topic.configs));
+    if (this.#open.get(key) === opened) {
+      log.updateConfig(this.#options.configOf(this.#rows(topicId, partition)!.topic.configs));
       return { ok: true, log };
     }
-    return { ok: false, error: refusal(topicId, partition) ?? "NOT_LEADER_OR_FOLLOWER" };
+    return { ok: false, error: this.#refusal(topicId, partition) ?? "NOT_LEADER_OR_FOLLOWER" };
   }
 
   /** Compares what is open with the rows that an entry touched. */
-  function follow(change: Change): void {
-    for (const [key, opened] of open) {
+  #follow(change: Change): void {
+    for (const [key, opened] of this.#open) {
       const touched = change.topics.has(opened.topicId) || change.partitions.has(key);
       if (!touched) continue;
-      if (!isCurrent(opened)) void retire(key, opened.log);
+      if (!this.#isCurrent(opened)) void this.#retire(key, opened.log);
       else {
-        const found = rows(opened.topicId, opened.partition);
-        if (found !== null) opened.log.updateConfig(options.configOf(found.topic.configs));
+        const found = this.#rows(opened.topicId, opened.partition);
+        if (found !== null) opened.log.updateConfig(this.#options.configOf(found.topic.configs));
       }
     }
   }
 
   /** One tick of a log at a time; a slow store skips ticks instead of piling them up. */
-  async function tick(key: string, opened: OpenPartition): Promise<void> {
+  async #tick(key: string, opened: OpenPartition): Promise<void> {
     if (opened.ticking) return;
     opened.ticking = true;
     try {
-      await opened.log.tick(env.clock.nowMs());
+      await opened.log.tick(this.#options.env.clock.nowMs());
     } catch (error) {
-      env.log.log("warn", "partition-tick-failed", { partition: key, reason: messageOf(error) });
+      this.#options.env.log.log("warn", "partition-tick-failed", {
+        partition: key,
+        reason: messageOf(error),
+      });
     } finally {
       opened.ticking = false;
     }
   }
 
-  function tickAll(): void {
-    for (const [key, opened] of open) void tick(key, opened);
-    env.metrics.gauge("skerry_partitions_open", open.size);
-    cancelTick = env.clock.after(PARTITION_TICK_MS, tickAll);
+  #tickAll(): void {
+    for (const [key, opened] of this.#open) void this.#tick(key, opened);
+    this.#options.env.metrics.gauge("skerry_partitions_open", this.#open.size);
+    this.#cancelTick = this.#options.env.clock.after(PARTITION_TICK_MS, () => this.#tickAll());
   }
+}
 
-  let cancelTick = env.clock.after(PARTITION_TICK_MS, tickAll);
-  const unsubscribe = metadata.onChange(follow);
-
-  return {
-    get size() {
-      return open.size;
-    },
-    peek: (topicId, partition) =>
-      stopped ? undefined : open.get(partitionKey(topicId, partition))?.log,
-    async open(topicId, partition) {
-      const key = partitionKey(topicId, partition);
-      const opened = open.get(key);
-      if (opened !== undefined && !stopped) return { ok: true, log: opened.log };
-      const refused = refusal(topicId, partition);
-      if (refused !== null) return { ok: false, error: refused };
-      return await opening.run(key, () => load(topicId, partition));
-    },
-    leaderOf: (topicId, partition) =>
-      metadata.view().partitions.get(partitionKey(topicId, partition)),
-    async close() {
-      stopped = true;
-      cancelTick();
-      unsubscribe();
-      await Promise.all([...open].map(([key, { log }]) => retire(key, log)));
-      await Promise.all(closing.values());
-    },
-  };
+export function createPartitions(options: PartitionsOptions): Partitions {
+  return new LedPartitions(options);
 }

@@ -107,22 +107,39 @@ function checkShape(topic: NewTopic): TopicRefused | null {
     : null;
 }
 
-export function createTopics({ env, metadata, config }: TopicsOptions): Topics {
-  const creating = new SingleFlight<string, TopicOutcome<{ readonly topic: TopicRow }>>();
+interface Validation {
+  readonly validateOnly?: boolean;
+}
 
-  function find(name: string): TopicRow | undefined {
-    const image = metadata.view();
+class TopicRegistry implements Topics {
+  readonly #env: Env;
+  readonly #metadata: MetadataStore;
+  readonly #config: BrokerConfig;
+  readonly #creating = new SingleFlight<string, TopicOutcome<{ readonly topic: TopicRow }>>();
+
+  constructor({ env, metadata, config }: TopicsOptions) {
+    this.#env = env;
+    this.#metadata = metadata;
+    this.#config = config;
+  }
+
+  findById(topicId: Uuid): TopicRow | undefined {
+    return this.#metadata.view().topics.get(topicId);
+  }
+
+  find(name: string): TopicRow | undefined {
+    const image = this.#metadata.view();
     const topicId = image.topicIds.get(name);
     return topicId === undefined ? undefined : image.topics.get(topicId);
   }
 
-  function checkExisting(name: string): TopicRefused | null {
-    if (find(name) !== undefined) {
+  #checkExisting(name: string): TopicRefused | null {
+    if (this.find(name) !== undefined) {
       return refuse("TOPIC_ALREADY_EXISTS", `Topic '${name}' already exists.`);
     }
     if (!/[._]/.test(name)) return null;
     const key = collisionKey(name);
-    for (const { name: other } of metadata.view().topics.values()) {
+    for (const { name: other } of this.#metadata.view().topics.values()) {
       if (collisionKey(other) === key) {
         return refuse(
           "INVALID_TOPIC_EXCEPTION",
@@ -133,99 +150,121 @@ export function createTopics({ env, metadata, config }: TopicsOptions): Topics {
     return null;
   }
 
-  function rowOf(topic: NewTopic, configs: TopicConfigs): TopicRow {
+  #rowOf(topic: NewTopic, configs: TopicConfigs): TopicRow {
     return {
-      topicId: uuidOf(randomUuid(env.random)),
+      topicId: uuidOf(randomUuid(this.#env.random)),
       name: topic.name,
-      partitions: topic.partitions === -1 ? config.integer("num.partitions") : topic.partitions,
+      partitions: topic.partitions === -1
+        ? this.#config.integer("num.partitions")
+        : topic.partitions,
       replicationFactor: topic.replicationFactor === -1
-        ? config.integer("default.replication.factor")
+        ? this.#config.integer("default.replication.factor")
         : topic.replicationFactor,
       configs,
       internal: false,
     };
   }
 
-  async function commit(row: TopicRow): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
-    const decided = await metadata.submit({ type: "create-topic", ...row });
+  async #commit(row: TopicRow): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
+    const decided = await this.#metadata.submit({ type: "create-topic", ...row });
     if (!decided.ok) return refusal(decided);
     const { name, topicId, partitions } = row;
-    env.log.log("info", "topic-created", { name, topicId, partitions });
+    this.#env.log.log("info", "topic-created", { name, topicId, partitions });
     return { ok: true, topic: row };
   }
 
-  const topics: Topics = {
-    find,
-    findById: (topicId) => metadata.view().topics.get(topicId),
-    async create(topic, { validateOnly = false } = {}) {
-      const refused = checkShape(topic) ?? checkExisting(topic.name);
-      if (refused !== null) return refused;
-      const entries = [...topic.configs];
-      const checked = checkTopicConfigs(entries);
-      if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
-      const removed = entries.map(([name]) => name).filter(isRemovedKey);
-      if (removed.length > 0) {
-        env.log.log("info", "topic-config-ignored", { name: topic.name, keys: removed.join(",") });
-      }
-      const row = rowOf(topic, checked.configs);
-      return validateOnly ? { ok: true, topic: row } : await commit(row);
-    },
-    async ensure(name, allowCreate) {
-      const found = find(name);
-      if (found !== undefined) return { ok: true, topic: found };
-      const problem = topicNameProblem(name);
-      if (problem !== null) {
-        return refuse("INVALID_TOPIC_EXCEPTION", `Topic name is invalid: ${problem}`);
-      }
-      if (!allowCreate || !config.flag("auto.create.topics.enable")) return unknownTopic(name);
-      const created = await creating.run(
-        name,
-        () => topics.create({ name, partitions: -1, replicationFactor: -1, configs: [] }),
-      );
-      if (created.ok || created.error !== "TOPIC_ALREADY_EXISTS") return created;
-      const raced = find(name);
-      return raced === undefined ? unknownTopic(name) : { ok: true, topic: raced };
-    },
-    async delete(topicId) {
-      const topic = metadata.view().topics.get(topicId);
-      if (topic === undefined) {
-        return refuse("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.");
-      }
-      if (!config.flag("delete.topic.enable")) {
-        return refuse("TOPIC_DELETION_DISABLED", "Topic deletion is disabled.");
-      }
-      const decided = await metadata.submit({ type: "delete-topic", topicId });
-      if (!decided.ok) return refusal(decided);
-      env.log.log("info", "topic-deleted", { name: topic.name, topicId });
-      return { ok: true };
-    },
-    async grow(name, partitions, { validateOnly = false } = {}) {
-      const topic = find(name);
-      if (topic === undefined) return unknownTopic(name);
-      if (partitions <= topic.partitions || partitions > TOPIC_PARTITIONS_MAX) {
-        return refuse(
-          "INVALID_PARTITIONS",
-          `The topic ${name} currently has ${topic.partitions} partition(s); ${partitions} would not be an increase.`,
-        );
-      }
-      if (validateOnly) return { ok: true };
-      const { topicId } = topic;
-      const decided = await metadata.submit({ type: "create-partitions", topicId, partitions });
-      return decided.ok ? { ok: true } : refusal(decided);
-    },
-    async alterConfigs(topic, changes, { validateOnly = false } = {}) {
-      const kept = Object.entries(changes).filter(([key]) => !isRemovedKey(key));
-      const sets = kept.filter(([, value]) => value !== null);
-      const checked = checkTopicConfigs(sets);
-      if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
-      if (validateOnly || kept.length === 0) return { ok: true };
-      const decided = await metadata.submit({
-        type: "alter-topic-configs",
-        topicId: topic.topicId,
-        changes: { ...Object.fromEntries(kept), ...checked.configs },
+  async create(
+    topic: NewTopic,
+    { validateOnly = false }: Validation = {},
+  ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
+    const refused = checkShape(topic) ?? this.#checkExisting(topic.name);
+    if (refused !== null) return refused;
+    const entries = [...topic.configs];
+    const checked = checkTopicConfigs(entries);
+    if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+    const removed = entries.map(([name]) => name).filter(isRemovedKey);
+    if (removed.length > 0) {
+      this.#env.log.log("info", "topic-config-ignored", {
+        name: topic.name,
+        keys: removed.join(","),
       });
-      return decided.ok ? { ok: true } : refusal(decided);
-    },
-  };
-  return topics;
+    }
+    const row = this.#rowOf(topic, checked.configs);
+    return validateOnly ? { ok: true, topic: row } : await this.#commit(row);
+  }
+
+  async ensure(
+    name: string,
+    allowCreate: boolean,
+  ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
+    const found = this.find(name);
+    if (found !== undefined) return { ok: true, topic: found };
+    const problem = topicNameProblem(name);
+    if (problem !== null) {
+      return refuse("INVALID_TOPIC_EXCEPTION", `Topic name is invalid: ${problem}`);
+    }
+    if (!allowCreate || !this.#config.flag("auto.create.topics.enable")) return unknownTopic(name);
+    const created = await this.#creating.run(
+      name,
+      () => this.create({ name, partitions: -1, replicationFactor: -1, configs: [] }),
+    );
+    if (created.ok || created.error !== "TOPIC_ALREADY_EXISTS") return created;
+    const raced = this.find(name);
+    return raced === undefined ? unknownTopic(name) : { ok: true, topic: raced };
+  }
+
+  async delete(topicId: Uuid): Promise<TopicOutcome> {
+    const topic = this.#metadata.view().topics.get(topicId);
+    if (topic === undefined) {
+      return refuse("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.");
+    }
+    if (!this.#config.flag("delete.topic.enable")) {
+      return refuse("TOPIC_DELETION_DISABLED", "Topic deletion is disabled.");
+    }
+    const decided = await this.#metadata.submit({ type: "delete-topic", topicId });
+    if (!decided.ok) return refusal(decided);
+    this.#env.log.log("info", "topic-deleted", { name: topic.name, topicId });
+    return { ok: true };
+  }
+
+  async grow(
+    name: string,
+    partitions: number,
+    { validateOnly = false }: Validation = {},
+  ): Promise<TopicOutcome> {
+    const topic = this.find(name);
+    if (topic === undefined) return unknownTopic(name);
+    if (partitions <= topic.partitions || partitions > TOPIC_PARTITIONS_MAX) {
+      return refuse(
+        "INVALID_PARTITIONS",
+        `The topic ${name} currently has ${topic.partitions} partition(s); ${partitions} would not be an increase.`,
+      );
+    }
+    if (validateOnly) return { ok: true };
+    const { topicId } = topic;
+    const decided = await this.#metadata.submit({ type: "create-partitions", topicId, partitions });
+    return decided.ok ? { ok: true } : refusal(decided);
+  }
+
+  async alterConfigs(
+    topic: TopicRow,
+    changes: Readonly<Record<string, string | null>>,
+    { validateOnly = false }: Validation = {},
+  ): Promise<TopicOutcome> {
+    const kept = Object.entries(changes).filter(([key]) => !isRemovedKey(key));
+    const sets = kept.filter(([, value]) => value !== null);
+    const checked = checkTopicConfigs(sets);
+    if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+    if (validateOnly || kept.length === 0) return { ok: true };
+    const decided = await this.#metadata.submit({
+      type: "alter-topic-configs",
+      topicId: topic.topicId,
+      changes: { ...Object.fromEntries(kept), ...checked.configs },
+    });
+    return decided.ok ? { ok: true } : refusal(decided);
+  }
+}
+
+export function createTopics(options: TopicsOptions): Topics {
+  return new TopicRegistry(options);
 }

@@ -119,7 +119,11 @@ function append(services: BrokerServices, item: Item): void {
   }
 }
 
-function answerOf(services: BrokerServices, { topic, data, outcome }: Item, version: number): PartitionAnswer {
+function answerOf(
+  services: BrokerServices,
+  { topic, data, outcome }: Item,
+  version: number,
+): PartitionAnswer {
   if (outcome?.ok === true) {
     const { baseOffset, logAppendTimeMs, logStartOffset } = outcome;
     const errorCodeNone = errorCode("NONE");
@@ -127,7 +131,9 @@ function answerOf(services: BrokerServices, { topic, data, outcome }: Item, vers
     return { index, errorCode: errorCodeNone, baseOffset, logAppendTimeMs, logStartOffset };
   }
   const { error, message = null } = outcome ?? { error: "NOT_LEADER_OR_FOLLOWER" as const };
-  const row = topic === undefined ? undefined : services.partitions.leaderOf(topic.topicId, data.index);
+  const row = topic === undefined
+    ? undefined
+    : services.partitions.leaderOf(topic.topicId, data.index);
   const hint = version >= HINTS_SINCE ? leaderHint(error, row) : null;
   return {
     index: data.index,
@@ -138,7 +144,8 @@ function answerOf(services: BrokerServices, { topic, data, outcome }: Item, vers
   };
 }
 
-function responseOf(services: BrokerServices, 
+function responseOf(
+  services: BrokerServices,
   request: ProduceRequest,
   byTopic: readonly (readonly Item[])[],
   version: number,
@@ -162,7 +169,6 @@ function responseOf(services: BrokerServices,
 export function produceHandler(
   services: BrokerServices,
 ): Handler<ProduceRequest, ProduceResponse> {
-
   return {
     api: produceApi,
     min: 3,
@@ -177,7 +183,7 @@ export function produceHandler(
       }
       const opening = openAll(services, items);
       if (opening !== null) await opening;
-      items.forEach(append);
+      for (const item of items) append(services, item);
       context.admitted();
       if (request.acks === 0) return items.every(({ outcome }) => outcome?.ok) ? null : CLOSE;
       const waits = request.acks === -1 || services.config.text("skerry.acks.one") === "durable";

@@ -57,19 +57,27 @@ function openingOf(request: FetchRequest, version: number): FetchOpening {
   };
 }
 
-function onFault(services: BrokerServices, error: unknown, version: number): ErrorName {
+function onFault(error: unknown, version: number): ErrorName {
   const name = faultToCode(error, "fetch");
   const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
   return isKnown ? name : "NOT_LEADER_OR_FOLLOWER";
 }
 
-function topicOf(services: BrokerServices, target: FetchTarget, version: number): TopicRow | ErrorName {
+function topicOf(
+  services: BrokerServices,
+  target: FetchTarget,
+  version: number,
+): TopicRow | ErrorName {
   return version >= TOPIC_IDS_SINCE
     ? services.topics.findById(target.topicId) ?? "UNKNOWN_TOPIC_ID"
     : services.topics.find(target.topic) ?? "UNKNOWN_TOPIC_OR_PARTITION";
 }
 
-async function openTarget(services: BrokerServices, target: FetchTarget, version: number): Promise<OpenTarget> {
+async function openTarget(
+  services: BrokerServices,
+  target: FetchTarget,
+  version: number,
+): Promise<OpenTarget> {
   const topic = topicOf(services, target, version);
   if (typeof topic === "string") return { target, log: null, error: topic };
   try {
@@ -78,19 +86,25 @@ async function openTarget(services: BrokerServices, target: FetchTarget, version
     const error = epochProblem(located.log, target.currentLeaderEpoch);
     return error === null ? { target, log: located.log } : { target, log: null, error };
   } catch (error) {
-    return { target, log: null, error: onFault(services, error, version) };
+    return { target, log: null, error: onFault(error, version) };
   }
 }
 
-async function pass(services: BrokerServices, 
+async function pass(
+  services: BrokerServices,
   targets: readonly FetchTarget[],
   request: FetchRequest,
   context: RequestContext,
   wait: FetchWait,
 ): Promise<Pass> {
-  const opened = await Promise.all(targets.map((one) => openTarget(services, one, context.version)));
+  const opened = await Promise.all(
+    targets.map((one) => openTarget(services, one, context.version)),
+  );
   for (const { log } of opened) if (log !== null) wait.watch(log);
-  const bytesMax = Math.max(0, Math.min(request.maxBytes, services.config.integer("fetch.max.bytes")));
+  const bytesMax = Math.max(
+    0,
+    Math.min(request.maxBytes, services.config.integer("fetch.max.bytes")),
+  );
   return await readPass(opened, {
     bytesMin: Math.min(request.minBytes, bytesMax),
     bytesMax,
@@ -98,17 +112,18 @@ async function pass(services: BrokerServices,
     signal: context.signal,
     hotPermits: services.permits.hotFetch,
     coldPermits: services.permits.coldFetch,
-    onFault: (error) => onFault(services, error, context.version),
+    onFault: (error) => onFault(error, context.version),
   });
 }
 
-function isSatisfied(services: BrokerServices, { results, bytes }: Pass, request: FetchRequest): boolean {
+function isSatisfied({ results, bytes }: Pass, request: FetchRequest): boolean {
   return results.length === 0 || bytes >= Math.min(request.minBytes, request.maxBytes) ||
     results.some(({ error, diverging }) => error !== "NONE" || diverging);
 }
 
 /** Reads until satisfied or out of time; the last pass is the answer. */
-async function poll(services: BrokerServices, 
+async function poll(
+  services: BrokerServices,
   targets: readonly FetchTarget[],
   request: FetchRequest,
   context: RequestContext,
@@ -118,7 +133,7 @@ async function poll(services: BrokerServices,
   try {
     for (;;) {
       const found = await pass(services, targets, request, context, wait);
-      if (isSatisfied(services, found, request) || waitMs <= 0) return found;
+      if (isSatisfied(found, request) || waitMs <= 0) return found;
       // A long poll holds no permits while it waits; what it answers late is a small part.
       found.release();
       if (await wait.next() === "over") return found;
@@ -128,7 +143,11 @@ async function poll(services: BrokerServices,
   }
 }
 
-function hintOf(services: BrokerServices, { target, error }: FetchResult, version: number): LeaderHint | null {
+function hintOf(
+  services: BrokerServices,
+  { target, error }: FetchResult,
+  version: number,
+): LeaderHint | null {
   if (version < HINTS_SINCE) return null;
   const topic = topicOf(services, target, version);
   return typeof topic === "string"
@@ -136,7 +155,12 @@ function hintOf(services: BrokerServices, { target, error }: FetchResult, versio
     : leaderHint(error, services.partitions.leaderOf(topic.topicId, target.partition));
 }
 
-function answerOf(services: BrokerServices, result: FetchResult, request: FetchRequest, version: number): PartitionAnswer {
+function answerOf(
+  services: BrokerServices,
+  result: FetchResult,
+  request: FetchRequest,
+  version: number,
+): PartitionAnswer {
   const hint = hintOf(services, result, version);
   return {
     partitionIndex: result.target.partition,
@@ -151,7 +175,8 @@ function answerOf(services: BrokerServices, result: FetchResult, request: FetchR
   };
 }
 
-function responseOf(services: BrokerServices, 
+function responseOf(
+  services: BrokerServices,
   results: readonly FetchResult[],
   request: FetchRequest,
   sessionId: number,
@@ -200,7 +225,7 @@ export function fetchHandler(services: BrokerServices): Handler<FetchRequest, Fe
         };
       }
       const found = await poll(services, opened.targets, request, context);
-      context.afterAnswer(found.release);
+      context.afterAnswer(() => found.release());
       services.env.metrics.count("skerry_fetch_bytes_total", {}, found.bytes);
       services.env.metrics.gauge("skerry_fetch_sessions", sessions.size);
       const selected = opened.select(found.results);

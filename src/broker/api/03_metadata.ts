@@ -31,7 +31,11 @@ function failed(error: ErrorName, name: string | null, topicId = ZERO_UUID): Top
   return { errorCode: errorCode(error), name, topicId, partitions: [] };
 }
 
-function partitionAnswer(services: BrokerServices, topic: TopicRow, partitionIndex: number): PartitionAnswer {
+function partitionAnswer(
+  services: BrokerServices,
+  topic: TopicRow,
+  partitionIndex: number,
+): PartitionAnswer {
   const row = services.partitions.leaderOf(topic.topicId, partitionIndex);
   const leader = row?.leader ?? null;
   const node = leader === null ? undefined : services.metadata.view().nodes.get(nodeId(leader));
@@ -54,11 +58,18 @@ function topicAnswer(services: BrokerServices, topic: TopicRow): TopicAnswer {
     name: topic.name,
     topicId: topic.topicId,
     isInternal: topic.internal,
-    partitions: Array.from({ length: topic.partitions }, (_, i) => partitionAnswer(services, topic, i)),
+    partitions: Array.from(
+      { length: topic.partitions },
+      (_, i) => partitionAnswer(services, topic, i),
+    ),
   };
 }
 
-async function named(services: BrokerServices, name: string, allowCreate: boolean): Promise<TopicAnswer> {
+async function named(
+  services: BrokerServices,
+  name: string,
+  allowCreate: boolean,
+): Promise<TopicAnswer> {
   try {
     const ensured = await services.topics.ensure(name, allowCreate);
     return ensured.ok ? topicAnswer(services, ensured.topic) : failed(ensured.error, name);
@@ -71,10 +82,13 @@ async function named(services: BrokerServices, name: string, allowCreate: boolea
 
 function byId(services: BrokerServices, { topicId }: Asked): TopicAnswer {
   const topic = services.topics.findById(topicId);
-  return topic === undefined ? failed("UNKNOWN_TOPIC_ID", null, topicId) : topicAnswer(services, topic);
+  return topic === undefined
+    ? failed("UNKNOWN_TOPIC_ID", null, topicId)
+    : topicAnswer(services, topic);
 }
 
-async function chosen(services: BrokerServices, 
+async function chosen(
+  services: BrokerServices,
   asked: readonly Asked[],
   allowCreate: boolean,
   version: number,
@@ -83,7 +97,9 @@ async function chosen(services: BrokerServices,
   if (hasIds && version < TOPIC_IDS_SINCE) {
     return asked.map(({ name, topicId }) => failed("INVALID_REQUEST", name ?? "", topicId));
   }
-  if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) return asked.map(byId);
+  if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) {
+    return asked.map((one) => byId(services, one));
+  }
   const names = new Set(asked.map(({ name }) => name ?? ""));
   return await Promise.all([...names].map((name) => named(services, name, allowCreate)));
 }
@@ -91,7 +107,6 @@ async function chosen(services: BrokerServices,
 export function metadataHandler(
   services: BrokerServices,
 ): Handler<MetadataRequest, MetadataResponse> {
-
   return {
     api: metadataApi,
     min: 0,
@@ -100,7 +115,7 @@ export function metadataHandler(
       const asked = request.topics;
       const all = asked === null || (asked.length === 0 && version < EMPTY_IS_NONE_SINCE);
       const answers = all
-        ? [...metadata.view().topics.values()].map(topicAnswer)
+        ? [...services.metadata.view().topics.values()].map((one) => topicAnswer(services, one))
         : await chosen(services, asked, request.allowAutoTopicCreation, version);
       return {
         brokers: liveNodes(services),

@@ -54,7 +54,11 @@ function assignmentProblem(services: BrokerServices, { assignments }: Asked): st
   return null;
 }
 
-function newTopic(services: BrokerServices, asked: Asked, version: number): NewTopic | TopicRefused {
+function newTopic(
+  services: BrokerServices,
+  asked: Asked,
+  version: number,
+): NewTopic | TopicRefused {
   const { name, numPartitions, replicationFactor, assignments } = asked;
   const configs = asked.configs.map((one) => [one.name, one.value] as const);
   if (assignments.length === 0) {
@@ -93,7 +97,8 @@ function created(services: BrokerServices, topic: TopicRow): Answer {
   };
 }
 
-async function create(services: BrokerServices, 
+async function create(
+  services: BrokerServices,
   asked: Asked,
   validateOnly: boolean,
   version: number,

@@ -20,34 +20,44 @@ function failed(error: ErrorName): InitProducerIdResponse {
   return { throttleTimeMs: 0, errorCode: errorCode(error), producerId: -1, producerEpoch: -1 };
 }
 
-export function initProducerIdHandler(
-  services: BrokerServices,
-): Handler<InitProducerIdRequest, InitProducerIdResponse> {
-  const refilling = new SingleFlight<"block", ErrorName | null>();
-  let next = 0;
-  let end = 0;
+/** Hands out the ids of one reserved block after the other. */
+class ProducerIds {
+  readonly #services: BrokerServices;
+  readonly #refilling = new SingleFlight<"block", ErrorName | null>();
+  #next = 0;
+  #end = 0;
 
-  async function refill(): Promise<ErrorName | null> {
-    const by = services.requester();
-    const decided = await services.metadata.submit(
+  constructor(services: BrokerServices) {
+    this.#services = services;
+  }
+
+  async #refill(): Promise<ErrorName | null> {
+    const by = this.#services.requester();
+    const decided = await this.#services.metadata.submit(
       { type: "alloc-producer-ids", by, count: PRODUCER_ID_BLOCK },
     );
     if (!decided.ok) return "COORDINATOR_NOT_AVAILABLE";
-    next = decided.first;
-    end = decided.first + PRODUCER_ID_BLOCK;
+    this.#next = decided.first;
+    this.#end = decided.first + PRODUCER_ID_BLOCK;
     return null;
   }
 
   /** Many may wait for one block; who finds it used up asks for another. */
-  async function take(): Promise<number | ErrorName> {
-    while (next >= end) {
-      const error = await refilling.run("block", refill);
+  async take(): Promise<number | ErrorName> {
+    while (this.#next >= this.#end) {
+      const error = await this.#refilling.run("block", () => this.#refill());
       if (error !== null) return error;
     }
-    const id = next;
-    next += 1;
+    const id = this.#next;
+    this.#next += 1;
     return id;
   }
+}
+
+export function initProducerIdHandler(
+  services: BrokerServices,
+): Handler<InitProducerIdRequest, InitProducerIdResponse> {
+  const ids = new ProducerIds(services);
 
   return {
     api: initProducerIdApi,
@@ -57,7 +67,7 @@ export function initProducerIdHandler(
       if (transactionalId === "") return failed("INVALID_REQUEST");
       if (transactionalId !== null) return failed("COORDINATOR_NOT_AVAILABLE");
       try {
-        const id = await take();
+        const id = await ids.take();
         if (typeof id === "string") return failed(id);
         const none = errorCode("NONE");
         return { throttleTimeMs: 0, errorCode: none, producerId: id, producerEpoch: 0 };

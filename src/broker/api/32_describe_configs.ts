@@ -48,7 +48,7 @@ function topicValues(services: BrokerServices, name: string): Described {
   if (topic === undefined) {
     return { error: "UNKNOWN_TOPIC_OR_PARTITION", message: `There is no topic ${name}` };
   }
-  return effectiveConfigs(topic.configs, config).map(({ property, synonyms }) => ({
+  return effectiveConfigs(topic.configs, services.config).map(({ property, synonyms }) => ({
     property,
     readOnly: false,
     synonyms,
@@ -89,7 +89,8 @@ function brokerValues(services: BrokerServices, name: string): Described {
       message: `This is broker ${services.nodeId}, not ${name.slice(0, 20)}`,
     };
   }
-  return [...identity(), ...[...BROKER_PROPERTIES.values()].map(brokerValue)];
+  const own = [...BROKER_PROPERTIES.values()].map((one) => brokerValue(services, one));
+  return [...identity(services), ...own];
 }
 
 function describe(services: BrokerServices, { resourceType, resourceName }: Asked): Described {
@@ -98,7 +99,7 @@ function describe(services: BrokerServices, { resourceType, resourceName }: Aske
   return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
 }
 
-function entryOf(services: BrokerServices, 
+function entryOf(
   { property, readOnly, synonyms }: Value,
   request: DescribeConfigsRequest,
 ): Entry {
@@ -130,7 +131,7 @@ function resultOf(services: BrokerServices, asked: Asked, request: DescribeConfi
   }
   const all = keys === null || keys.length === 0;
   const configs = described.filter(({ property }) => all || keys.includes(property.name))
-    .map((value) => entryOf(services, value, request));
+    .map((value) => entryOf(value, request));
   const none = { errorCode: errorCode("NONE"), errorMessage: null };
   return { ...none, resourceType, resourceName, configs };
 }
@@ -138,7 +139,6 @@ function resultOf(services: BrokerServices, asked: Asked, request: DescribeConfi
 export function describeConfigsHandler(
   services: BrokerServices,
 ): Handler<DescribeConfigsRequest, DescribeConfigsResponse> {
-
   return {
     api: describeConfigsApi,
     min: 1,

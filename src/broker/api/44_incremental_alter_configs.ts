@@ -32,7 +32,11 @@ function refuse(error: TopicRefused["error"], message: string): TopicRefused {
 }
 
 /** The new override, null for none, or why not. */
-function changed(services: BrokerServices, topic: TopicRow, change: Change): string | null | TopicRefused {
+function changed(
+  services: BrokerServices,
+  topic: TopicRow,
+  change: Change,
+): string | null | TopicRefused {
   const { name, configOperation: operation, value } = change;
   if (operation < SET || operation > SUBTRACT) {
     return refuse("INVALID_REQUEST", `Unknown operation ${operation}`);
@@ -44,7 +48,7 @@ function changed(services: BrokerServices, topic: TopicRow, change: Change): str
   if (property?.type !== "list") {
     return refuse("INVALID_CONFIG", `${name} is not a list: it cannot be appended or subtracted`);
   }
-  const current = listOf(effectiveConfig(property, topic.configs, config).value);
+  const current = listOf(effectiveConfig(property, topic.configs, services.config).value);
   const items = listOf(value);
   const result = operation === APPEND
     ? [...new Set([...current, ...items])]
@@ -52,7 +56,11 @@ function changed(services: BrokerServices, topic: TopicRow, change: Change): str
   return result.join(",");
 }
 
-async function alter(services: BrokerServices, asked: Asked, validateOnly: boolean): Promise<TopicOutcome> {
+async function alter(
+  services: BrokerServices,
+  asked: Asked,
+  validateOnly: boolean,
+): Promise<TopicOutcome> {
   const { resourceType, resourceName, configs } = asked;
   if (resourceType !== TOPIC) {
     return refuse("INVALID_REQUEST", "Only topics can be configured while the broker runs");
@@ -83,7 +91,6 @@ async function alter(services: BrokerServices, asked: Asked, validateOnly: boole
 export function incrementalAlterConfigsHandler(
   services: BrokerServices,
 ): Handler<IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse> {
-
   return {
     api: incrementalAlterConfigsApi,
     min: 0,

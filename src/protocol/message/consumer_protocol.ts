@@ -4,7 +4,7 @@
  * may only append fields: read them with `decodeGrowing`.
  */
 import { bytes, int32, string } from "../primitive.ts";
-import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";
+import { array, message, since, struct } from "../schema.ts";
 
 const VERSIONS = { min: 0, max: 3, flexibleFrom: null };
 
@@ -25,8 +25,3 @@ export const consumerProtocolAssignment = message("ConsumerProtocolAssignment", 
   assignedPartitions: array(topicPartition),
   userData: since(0, bytes, { nullableSince: 0, default: null }),
 });
-
-export type ConsumerProtocolSubscription = Infer<typeof consumerProtocolSubscription>;
-export type ConsumerProtocolSubscriptionInput = InferInput<typeof consumerProtocolSubscription>;
-export type ConsumerProtocolAssignment = Infer<typeof consumerProtocolAssignment>;
-export type ConsumerProtocolAssignmentInput = InferInput<typeof consumerProtocolAssignment>;

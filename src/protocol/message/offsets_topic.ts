@@ -5,7 +5,7 @@
  */
 import { DecodeError, viewOf } from "../../lib/bytes.ts";
 import { bytes, int32, int64, string, uuid } from "../primitive.ts";
-import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";
+import { array, type Infer, message, since, struct } from "../schema.ts";
 import { decodeVersioned } from "../versioned.ts";
 
 const GROUP_METADATA_KEY = 2;
@@ -63,11 +63,7 @@ export const groupMetadataValue = message(
 );
 
 export type OffsetCommitKey = Infer<typeof offsetCommitKey>;
-export type OffsetCommitValue = Infer<typeof offsetCommitValue>;
-export type OffsetCommitValueInput = InferInput<typeof offsetCommitValue>;
 export type GroupMetadataKey = Infer<typeof groupMetadataKey>;
-export type GroupMetadataValue = Infer<typeof groupMetadataValue>;
-export type GroupMetadataValueInput = InferInput<typeof groupMetadataValue>;
 
 export type OffsetsTopicKey =
   | { readonly kind: "offset"; readonly key: OffsetCommitKey }
