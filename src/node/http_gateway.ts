@@ -132,7 +132,7 @@ export class HttpGateway implements Gateway {
     if (partition >= topic.partitions) return unknownPartition(topic, partition);
     try {
       const located = await this.#services.partitions.open(topic.topicId, partition);
-      return located.ok ? await readFrom(located.log, query, this.#services.env) : located;
+      return located.ok ? await readFrom(located.log, query, this.#services) : located;
     } catch (error) {
       return failure(error, "fetch");
     }

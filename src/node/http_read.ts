@@ -4,6 +4,7 @@ import type { Env } from "../env/env.ts";
 import type { LogRead, PartitionLog } from "../log/partition_log.ts";
 import { readRecords } from "../protocol/record.ts";
 import { isControlBatch, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
+import type { BrokerServices } from "../broker/handler.ts";
 import type { ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
 
 interface Taken {
@@ -58,22 +59,52 @@ function startOf(log: PartitionLog, offset: ReadQuery["offset"]): number {
   return offset === "latest" ? log.highWatermark : offset;
 }
 
-export async function readFrom(log: PartitionLog, query: ReadQuery, env: Env): Promise<ReadAnswer> {
-  const start = startOf(log, query.offset);
-  const endMs = env.clock.monotonicMs() + query.waitMs;
-  for (;;) {
-    const read = await log.read(start, {
-      bytesMax: query.bytesMax,
-      isolation: "committed",
-      signal: query.signal,
-    });
-    if (read === null || !read.ok) {
-      const { logStartOffset: logStart, highWatermark } = log;
-      const message = `Cannot read offset ${start}: the log holds ${logStart} to ${highWatermark}`;
-      return { ok: false, error: "OFFSET_OUT_OF_RANGE", message, logStart, highWatermark };
+type Services = Pick<BrokerServices, "env" | "permits">;
+
+/** Holds byte permits while whole batches are in memory; a cold read never takes those of hot ones. */
+async function withBatches(
+  log: PartitionLog,
+  start: number,
+  query: ReadQuery,
+  { env, permits }: Services,
+): Promise<(Taken & { readonly read: LogRead }) | null> {
+  const { bytesMax, signal } = query;
+  for (
+    const [permit, cacheOnly] of [[permits.hotFetch, true], [permits.coldFetch, false]] as const
+  ) {
+    await permit.acquire(bytesMax, signal);
+    try {
+      const read = await log.read(start, { bytesMax, isolation: "committed", cacheOnly, signal });
+      if (read === null) continue;
+      return read.ok ? { read, ...take(read, start, query.recordsMax, env) } : null;
+    } finally {
+      permit.release(bytesMax);
     }
-    const { records, next } = take(read, start, query.recordsMax, env);
-    const leftMs = endMs - env.clock.monotonicMs();
+  }
+  return null;
+}
+
+function outOfRange(
+  { logStartOffset: logStart, highWatermark }: PartitionLog,
+  start: number,
+): ReadAnswer {
+  const message = `Cannot read offset ${start}: the log holds ${logStart} to ${highWatermark}`;
+  return { ok: false, error: "OFFSET_OUT_OF_RANGE", message, logStart, highWatermark };
+}
+
+export async function readFrom(
+  log: PartitionLog,
+  query: ReadQuery,
+  services: Services,
+): Promise<ReadAnswer> {
+  const { clock } = services.env;
+  const start = startOf(log, query.offset);
+  const endMs = clock.monotonicMs() + query.waitMs;
+  for (;;) {
+    const taken = await withBatches(log, start, query, services);
+    if (taken === null) return outOfRange(log, start);
+    const { records, next, read } = taken;
+    const leftMs = endMs - clock.monotonicMs();
     if (next > start || leftMs <= 0 || query.signal.aborted) {
       return {
         ok: true,
@@ -84,6 +115,6 @@ export async function readFrom(log: PartitionLog, query: ReadQuery, env: Env): P
       };
     }
     if (log.highWatermark > start) continue;
-    await waitForAdvance(log, env, leftMs, query.signal);
+    await waitForAdvance(log, services.env, leftMs, query.signal);
   }
 }
