@@ -77,10 +77,24 @@ function toFault(error: unknown): FaultError {
   });
 }
 
+/** A newer registration of the same node id ends this one at once, not only at its next write. */
+function watchRegistration(options: IncarnationOptions, epoch: NodeEpoch): () => void {
+  const { metadata, nodeId, onFatal } = options;
+  return metadata.onChange(({ nodes }) => {
+    if (!nodes) return;
+    const current = metadata.view().nodes.get(nodeId)?.epoch;
+    if (current === epoch) return;
+    const message =
+      `Fenced: node ${nodeId} is registered again by another process (epoch ${current})`;
+    onFatal(new FaultError("fenced", message, { retriable: false }));
+  });
+}
+
 export async function startIncarnation(options: IncarnationOptions): Promise<Incarnation> {
   const { env, store, metadata, clusterId, nodeId, onHealth, onFatal } = options;
   const epoch = await register(options);
   const requester = { nodeId, epoch };
+  const unwatch = watchRegistration(options, epoch);
   const isCurrent = async () => (await metadata.fresh()).nodes.get(nodeId)?.epoch === epoch;
   const wal = createObjectWal({
     env,
@@ -114,6 +128,9 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
     requester,
     storage,
     streams: createStreamClient({ env, storage, streams }),
-    close: () => storage.close(),
+    close() {
+      unwatch();
+      return storage.close();
+    },
   };
 }
