@@ -5,18 +5,12 @@
 import { PRODUCE_TIMEOUT_MS_MIN } from "../lib/limits.ts";
 import type { Clock } from "../env/clock.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
-import type { Appended, PartitionLog } from "../log/partition_log.ts";
+import type { Appended, AppendRefused, PartitionLog } from "../log/partition_log.ts";
 import { faultToCode } from "./fault_to_code.ts";
 
-export interface Refusal {
-  readonly ok: false;
-  readonly error: ErrorName;
-  readonly message?: string;
-}
+export type AppendOutcome = Appended | AppendRefused;
 
-export type AppendOutcome = Appended | Refusal;
-
-export function refusalOf(error: unknown): Refusal {
+export function refusalOf(error: unknown): AppendRefused {
   return { ok: false, error: faultToCode(error, "produce") };
 }
 

@@ -13,9 +13,9 @@ import {
   isTransactionalBatch,
   validateBatch,
 } from "../protocol/record_batch.ts";
-import { readRecords } from "../protocol/record.ts";
+import { type BatchRecord, readRecords } from "../protocol/record.ts";
 import { recompressBatch } from "../protocol/recompress.ts";
-import type { AppendRefused, LogConfig } from "./partition_log.ts";
+import type { AppendRefused, LogConfig, RecordError } from "./partition_log.ts";
 
 export interface CheckContext {
   readonly nowMs: number;
@@ -31,8 +31,12 @@ export type BatchChecked =
   }
   | AppendRefused;
 
-function refuse(error: ErrorName, message: string): AppendRefused {
-  return { ok: false, error, message };
+function refuse(
+  error: ErrorName,
+  message: string,
+  recordErrors: readonly RecordError[] = [],
+): AppendRefused {
+  return { ok: false, error, message, recordErrors };
 }
 
 export function checkBatch(
@@ -47,22 +51,62 @@ export function checkBatch(
   if (isTransactionalBatch(header)) {
     return refuse("INVALID_TXN_STATE", "The partition was not added to a transaction");
   }
-  const refused = checkTimes(header, config, context.nowMs);
+  const refused = checkTimes(valid.batch, header, config, context);
   if (refused !== null) return refused;
   const looked = lookInside(valid.batch, header, config, context.codecs);
   return looked.ok ? checkStoredSize(looked, config) : looked;
 }
 
-function checkTimes(header: BatchHeader, config: LogConfig, nowMs: number): AppendRefused | null {
+function checkTimes(
+  batch: Uint8Array,
+  header: BatchHeader,
+  config: LogConfig,
+  { nowMs, codecs }: CheckContext,
+): AppendRefused | null {
   if (config.timestampType === "log-append") return null;
-  const { maxTimestamp: latest, baseTimestamp: first } = header;
-  if (latest >= 0 && latest > nowMs + config.timestampAfterMsMax) {
-    return refuse("INVALID_TIMESTAMP", `Timestamp ${latest} is too far in the future`);
+  const latest = nowMs + config.timestampAfterMsMax;
+  const earliest = nowMs - config.timestampBeforeMsMax;
+  const isWrong = (time: number) => time >= 0 && (time > latest || time < earliest);
+  if (!isWrong(header.maxTimestamp) && !isWrong(header.baseTimestamp)) return null;
+  const problem = (time: number) =>
+    isWrong(time) ? `Timestamp ${time} is not in ${earliest}-${latest}` : null;
+  const errors = recordErrorsOf(batch, codecs, ({ timestamp }) => problem(timestamp));
+  const message = problem(header.maxTimestamp) ?? problem(header.baseTimestamp) ?? "";
+  return refuse("INVALID_TIMESTAMP", message, errors);
+}
+
+/** For a batch that is refused in any case, so what cannot be read needs no error of its own. */
+function recordErrorsOf(
+  batch: Uint8Array,
+  codecs: Codecs,
+  problem: (record: BatchRecord) => string | null,
+): readonly RecordError[] {
+  try {
+    return findErrors(batch, codecs, problem);
+  } catch (error) {
+    if (error instanceof DecodeError || isFault(error, "corrupt")) return [];
+    throw error;
   }
-  if (first >= 0 && first < nowMs - config.timestampBeforeMsMax) {
-    return refuse("INVALID_TIMESTAMP", `Timestamp ${first} is too old`);
+}
+
+/** Reads all records, so all are sound when it returns. */
+function findErrors(
+  batch: Uint8Array,
+  codecs: Codecs,
+  problem: (record: BatchRecord) => string | null,
+): readonly RecordError[] {
+  const errors: RecordError[] = [];
+  let index = 0;
+  for (const record of readRecords(batch, codecs)) {
+    const message = problem(record);
+    if (message !== null) errors.push({ index, message });
+    index++;
   }
-  return null;
+  return errors;
+}
+
+function missingKey({ key }: BatchRecord): string | null {
+  return key === null ? "A compacted topic needs a key" : null;
 }
 
 function lookInside(
@@ -75,10 +119,10 @@ function lookInside(
   const isForced = codec !== "producer" && codec !== codecOf(header);
   if (!isForced && !config.cleanup.compact) return { ok: true, header, batch };
   try {
-    const keyless = config.cleanup.compact ? findKeyless(batch, codecs) : -1;
-    if (keyless >= 0) {
-      const message = `Record ${keyless} has no key, which a compacted topic needs`;
-      return refuse("INVALID_RECORD", message);
+    const keyless = config.cleanup.compact ? findErrors(batch, codecs, missingKey) : [];
+    if (keyless.length > 0) {
+      const message = `${keyless.length} records have no key, which a compacted topic needs`;
+      return refuse("INVALID_RECORD", message, keyless);
     }
     if (!isForced) return { ok: true, header, batch };
     return { ok: true, header, batch: recompressBatch(batch, codec, codecs) };
@@ -87,17 +131,6 @@ function lookInside(
     if (isFault(error, "corrupt")) return refuse("CORRUPT_MESSAGE", error.message);
     throw error;
   }
-}
-
-/** Place of the first record without a key; -1 when all have one. Reads all, so all are sound. */
-function findKeyless(batch: Uint8Array, codecs: Codecs): number {
-  let keyless = -1;
-  let at = 0;
-  for (const { key } of readRecords(batch, codecs)) {
-    if (key === null && keyless < 0) keyless = at;
-    at++;
-  }
-  return keyless;
 }
 
 function checkStoredSize(

@@ -35,10 +35,19 @@ export interface Appended {
   readonly durable: Promise<void>;
 }
 
+/** A record that made its whole batch fail. */
+export interface RecordError {
+  /** Place in the batch, from 0. */
+  readonly index: number;
+  readonly message: string;
+}
+
 export interface AppendRefused {
   readonly ok: false;
   readonly error: ErrorName;
   readonly message?: string;
+  /** All of them, when single records are at fault: clients send the others again. */
+  readonly recordErrors?: readonly RecordError[];
 }
 
 export interface ReadOptions {

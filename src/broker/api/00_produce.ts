@@ -17,7 +17,7 @@ import {
   type ProduceResponse,
 } from "../../protocol/message/00_produce.ts";
 import type { TopicRow } from "../../controller/image.ts";
-import type { PartitionLog } from "../../log/partition_log.ts";
+import type { AppendRefused, PartitionLog } from "../../log/partition_log.ts";
 import { hintedNodes, leaderHint } from "../endpoints.ts";
 import { type BrokerServices, CLOSE, type Handler } from "../handler.ts";
 import { type AppendOutcome, appendTo, produceDeadline, refusalOf, settle } from "../produce.ts";
@@ -43,7 +43,7 @@ interface Item {
   outcome: AppendOutcome | null;
 }
 
-function refuse(error: ErrorName, message?: string): AppendOutcome {
+function refuse(error: ErrorName, message?: string): AppendRefused {
   return message === undefined ? { ok: false, error } : { ok: false, error, message };
 }
 
@@ -130,7 +130,8 @@ function answerOf(
     const { index } = data;
     return { index, errorCode: errorCodeNone, baseOffset, logAppendTimeMs, logStartOffset };
   }
-  const { error, message = null } = outcome ?? { error: "NOT_LEADER_OR_FOLLOWER" as const };
+  const { error, message = null, recordErrors = [] } = outcome ??
+    refuse("NOT_LEADER_OR_FOLLOWER");
   const row = topic === undefined
     ? undefined
     : services.partitions.leaderOf(topic.topicId, data.index);
@@ -139,6 +140,10 @@ function answerOf(
     index: data.index,
     errorCode: errorCode(error),
     baseOffset: -1,
+    recordErrors: recordErrors.map((one) => ({
+      batchIndex: one.index,
+      batchIndexErrorMessage: one.message,
+    })),
     errorMessage: message,
     ...(hint === null ? {} : { currentLeader: hint }),
   };

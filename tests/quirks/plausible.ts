@@ -1,0 +1,168 @@
+/** For every API one request as a client would send it, in any version: fields a version lacks are dropped. */
+import { ZERO_UUID } from "../../src/lib/uuid.ts";
+import type { Uuid } from "../../src/lib/uuid.ts";
+import type { Api } from "../../src/protocol/api.ts";
+import { produceApi } from "../../src/protocol/message/00_produce.ts";
+import { fetchApi } from "../../src/protocol/message/01_fetch.ts";
+import { listOffsetsApi } from "../../src/protocol/message/02_list_offsets.ts";
+import { metadataApi } from "../../src/protocol/message/03_metadata.ts";
+import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
+import { offsetFetchApi } from "../../src/protocol/message/09_offset_fetch.ts";
+import { findCoordinatorApi } from "../../src/protocol/message/10_find_coordinator.ts";
+import { joinGroupApi } from "../../src/protocol/message/11_join_group.ts";
+import { heartbeatApi } from "../../src/protocol/message/12_heartbeat.ts";
+import { leaveGroupApi } from "../../src/protocol/message/13_leave_group.ts";
+import { syncGroupApi } from "../../src/protocol/message/14_sync_group.ts";
+import { describeGroupsApi } from "../../src/protocol/message/15_describe_groups.ts";
+import { listGroupsApi } from "../../src/protocol/message/16_list_groups.ts";
+import { apiVersionsApi } from "../../src/protocol/message/18_api_versions.ts";
+import { createTopicsApi } from "../../src/protocol/message/19_create_topics.ts";
+import { deleteTopicsApi } from "../../src/protocol/message/20_delete_topics.ts";
+import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
+import { offsetForLeaderEpochApi } from "../../src/protocol/message/23_offset_for_leader_epoch.ts";
+import { describeConfigsApi } from "../../src/protocol/message/32_describe_configs.ts";
+import { createPartitionsApi } from "../../src/protocol/message/37_create_partitions.ts";
+import { deleteGroupsApi } from "../../src/protocol/message/42_delete_groups.ts";
+import { incrementalAlterConfigsApi } from "../../src/protocol/message/44_incremental_alter_configs.ts";
+import { listPartitionReassignmentsApi } from "../../src/protocol/message/46_list_partition_reassignments.ts";
+import { describeClusterApi } from "../../src/protocol/message/60_describe_cluster.ts";
+import type { RawClient } from "./quirk_node.ts";
+import { batch } from "./quirks.ts";
+
+export interface Place {
+  readonly client: RawClient;
+  /** A topic that exists. */
+  readonly topic: string;
+  readonly topicId: Uuid;
+  readonly version: number;
+}
+
+export interface Plausible {
+  readonly key: number;
+  readonly name: string;
+  /** Sends it and gives the decoded answer; rejects when the broker hangs up or sends a byte too many. */
+  send(place: Place): Promise<unknown>;
+}
+
+function plausible<Q, S, QIn, SOut>(
+  api: Api<Q, S, QIn, SOut>,
+  request: (place: Place) => QIn,
+): Plausible {
+  return {
+    key: api.key,
+    name: api.name,
+    send: (place) => place.client.call(api, place.version, request(place)),
+  };
+}
+
+const MEMBER = { groupId: "g", generationId: 1, memberId: "m" };
+
+export const PLAUSIBLE: readonly Plausible[] = [
+  plausible(produceApi, ({ topic, topicId }) => ({
+    acks: -1,
+    timeoutMs: 1000,
+    topicData: [{
+      name: topic,
+      topicId,
+      partitionData: [{ index: 0, records: batch(["a"]) }, { index: 5, records: batch(["a"]) }],
+    }],
+  })),
+  plausible(fetchApi, ({ topic, topicId }) => ({
+    maxWaitMs: 0,
+    minBytes: 1,
+    topics: [{
+      topic,
+      topicId,
+      partitions: [
+        { partition: 0, fetchOffset: 0, partitionMaxBytes: 1 << 20 },
+        { partition: 5, fetchOffset: 0, partitionMaxBytes: 1 << 20 },
+      ],
+    }],
+  })),
+  plausible(listOffsetsApi, ({ topic }) => ({
+    replicaId: -1,
+    isolationLevel: 1,
+    topics: [{ name: topic, partitions: [{ partitionIndex: 0, timestamp: -1 }] }],
+  })),
+  plausible(metadataApi, ({ topic, version }) => ({
+    topics: [{ name: topic }, { name: "not there" }],
+    allowAutoTopicCreation: version < 4,
+  })),
+  plausible(offsetCommitApi, ({ topic, topicId }) => ({
+    groupId: "simple",
+    memberId: "",
+    topics: [{
+      name: topic,
+      topicId,
+      partitions: [{ partitionIndex: 0, committedOffset: 1, committedMetadata: null }],
+    }],
+  })),
+  plausible(offsetFetchApi, ({ topic, topicId }) => ({
+    groupId: "simple",
+    topics: [{ name: topic, partitionIndexes: [0, 1] }],
+    groups: [{ groupId: "simple", topics: [{ name: topic, topicId, partitionIndexes: [0, 1] }] }],
+  })),
+  plausible(findCoordinatorApi, () => ({ key: "g", keyType: 0, coordinatorKeys: ["g", "h"] })),
+  plausible(joinGroupApi, ({ version }) => ({
+    groupId: `joined-${version}`,
+    sessionTimeoutMs: 10_000,
+    rebalanceTimeoutMs: 10_000,
+    memberId: "",
+    protocolType: "consumer",
+    protocols: [{ name: "range", metadata: new Uint8Array(4) }],
+  })),
+  plausible(heartbeatApi, () => MEMBER),
+  plausible(leaveGroupApi, () => ({ groupId: "g", memberId: "m", members: [{ memberId: "m" }] })),
+  plausible(syncGroupApi, () => ({
+    ...MEMBER,
+    assignments: [{ memberId: "m", assignment: new Uint8Array(4) }],
+  })),
+  plausible(describeGroupsApi, () => ({ groups: ["g", "simple"] })),
+  plausible(listGroupsApi, () => ({ statesFilter: ["Stable", "Empty"], typesFilter: ["classic"] })),
+  plausible(apiVersionsApi, () => ({
+    clientSoftwareName: "quirk",
+    clientSoftwareVersion: "1",
+  })),
+  plausible(createTopicsApi, ({ version }) => ({
+    topics: [{
+      name: `made-${version}`,
+      numPartitions: 1,
+      replicationFactor: 1,
+      assignments: [],
+      configs: [{ name: "retention.ms", value: "1000" }],
+    }],
+  })),
+  plausible(deleteTopicsApi, ({ version }) => ({
+    topics: [{ name: `made-${version}`, topicId: ZERO_UUID }],
+    topicNames: [`made-${version}`],
+    timeoutMs: 1000,
+  })),
+  plausible(initProducerIdApi, () => ({ transactionalId: null, transactionTimeoutMs: 0 })),
+  plausible(offsetForLeaderEpochApi, ({ topic }) => ({
+    topics: [{ topic, partitions: [{ partition: 0, leaderEpoch: 0 }] }],
+  })),
+  plausible(describeConfigsApi, ({ topic }) => ({
+    resources: [
+      { resourceType: 2, resourceName: topic, configurationKeys: null },
+      { resourceType: 4, resourceName: "1", configurationKeys: null },
+    ],
+    includeSynonyms: true,
+    includeDocumentation: true,
+  })),
+  plausible(createPartitionsApi, ({ topic }) => ({
+    topics: [{ name: topic, count: 2, assignments: null }],
+    timeoutMs: 1000,
+    validateOnly: true,
+  })),
+  plausible(deleteGroupsApi, () => ({ groupsNames: ["g"] })),
+  plausible(incrementalAlterConfigsApi, ({ topic }) => ({
+    resources: [{
+      resourceType: 2,
+      resourceName: topic,
+      configs: [{ name: "retention.ms", configOperation: 0, value: "5000" }],
+    }],
+    validateOnly: false,
+  })),
+  plausible(listPartitionReassignmentsApi, () => ({ topics: null })),
+  plausible(describeClusterApi, () => ({ includeClusterAuthorizedOperations: true })),
+];
