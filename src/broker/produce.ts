@@ -4,7 +4,6 @@
  */
 import { PRODUCE_TIMEOUT_MS_MIN } from "../lib/limits.ts";
 import type { Clock } from "../env/clock.ts";
-import type { ErrorName } from "../protocol/error_code.ts";
 import type { Appended, AppendRefused, PartitionLog } from "../log/partition_log.ts";
 import { faultToCode } from "./fault_to_code.ts";
 

@@ -44,8 +44,9 @@ export class SimProcess {
   /** Runs work of the process: never after its death, and after its pause. */
   deliver(work: () => void): void {
     if (!this.#alive) return;
-    if (this.#pausedUntilMs > this.world.nowMs) this.#waiting.push(work);
-    else work();
+    if (this.#pausedUntilMs > this.world.nowMs || this.#waiting.length > 0) {
+      this.#waiting.push(work);
+    } else work();
   }
 
   pause(forMs: number): void {
@@ -55,10 +56,14 @@ export class SimProcess {
     this.world.after(forMs, () => this.#resume());
   }
 
+  /** One by one and in order: what comes meanwhile queues behind. */
   #resume(): void {
-    for (const [i, work] of this.#waiting.splice(0).entries()) {
-      this.world.after(i * 0.001, () => this.deliver(work));
-    }
+    if (!this.#alive) return;
+    const [work] = this.#waiting;
+    if (work === undefined) return;
+    work();
+    this.#waiting.shift();
+    this.world.after(0, () => this.#resume());
   }
 
   onDeath(work: () => void): void {

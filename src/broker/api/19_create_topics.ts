@@ -4,7 +4,8 @@
  * the replica. Keys that Kafka 4 removed are dropped with a log line.
  * Deviations: a manual assignment is checked for shape and sets the number of partitions; where the
  * partitions live is decided here.
- * Version notes: 4 -1 takes the defaults (KIP-464) · 5 flexible, answers settings (KIP-525) · 7 topic ids.
+ * -1 takes the broker's defaults in every version: kafkajs sends it in version 3.
+ * Version notes: 4 documents -1 (KIP-464) · 5 flexible, answers settings (KIP-525) · 7 topic ids.
  */
 import { ZERO_UUID } from "../../lib/uuid.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -22,8 +23,6 @@ import type { NewTopic, TopicOutcome, TopicRefused } from "../topics.ts";
 
 type Asked = CreateTopicsRequest["topics"][number];
 type Answer = CreateTopicsResponse["topics"][number];
-
-const DEFAULTS_SINCE = 4;
 
 function refuse(error: ErrorName, message: string): TopicRefused {
   return { ok: false, error, message };
@@ -54,19 +53,10 @@ function assignmentProblem(services: BrokerServices, { assignments }: Asked): st
   return null;
 }
 
-function newTopic(
-  services: BrokerServices,
-  asked: Asked,
-  version: number,
-): NewTopic | TopicRefused {
+function newTopic(services: BrokerServices, asked: Asked): NewTopic | TopicRefused {
   const { name, numPartitions, replicationFactor, assignments } = asked;
   const configs = asked.configs.map((one) => [one.name, one.value] as const);
   if (assignments.length === 0) {
-    const usesDefault = numPartitions === -1 || replicationFactor === -1;
-    if (usesDefault && version < DEFAULTS_SINCE) {
-      const error = numPartitions === -1 ? "INVALID_PARTITIONS" : "INVALID_REPLICATION_FACTOR";
-      return refuse(error, "Defaults need version 4");
-    }
     return { name, partitions: numPartitions, replicationFactor, configs };
   }
   if (numPartitions !== -1 || replicationFactor !== -1) {
@@ -101,9 +91,8 @@ async function create(
   services: BrokerServices,
   asked: Asked,
   validateOnly: boolean,
-  version: number,
 ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
-  const topic = newTopic(services, asked, version);
+  const topic = newTopic(services, asked);
   if ("ok" in topic) return topic;
   try {
     return await services.topics.create(topic, { validateOnly });
@@ -119,7 +108,7 @@ export function createTopicsHandler(
     api: createTopicsApi,
     min: 2,
     max: 7,
-    async handle({ topics, validateOnly }, { version }) {
+    async handle({ topics, validateOnly }) {
       const answers: Answer[] = [];
       const seen = new Set<string>();
       for (const asked of topics) {
@@ -129,7 +118,7 @@ export function createTopicsHandler(
         const isTwice = topics.filter((one) => one.name === name).length > 1;
         const outcome = isTwice
           ? refuse("INVALID_REQUEST", "The topic is named twice")
-          : await create(services, asked, validateOnly, version);
+          : await create(services, asked, validateOnly);
         if (!outcome.ok) answers.push(failed(name, outcome));
         else {
           const answer = created(services, outcome.topic);

@@ -135,9 +135,9 @@ test("CreateTopics: twice in one request, validate only, defaults, answered sett
   assert.deepEqual([names(dry.topics), dry.topics[0]!.topicId], [["NONE"], ZERO_UUID]);
   assert.equal(broker.services.topics.find("c"), undefined);
   const defaults = { name: "d", numPartitions: -1, replicationFactor: -1 };
-  assert.deepEqual(names((await create(broker, [defaults], { version: 3 })).topics), [
-    "INVALID_PARTITIONS",
-  ]);
+  // kafkajs 2.2 knows versions up to 3 only and sends -1 there; Kafka takes it.
+  const old = await create(broker, [{ ...defaults, name: "old" }], { version: 3 });
+  assert.deepEqual(names(old.topics), ["NONE"]);
   const [made] = (await create(broker, [{ ...defaults, configs: { "retention.ms": "5" } }])).topics;
   assert.deepEqual([made!.numPartitions, made!.replicationFactor], [4, 1]);
   assert.equal(made!.topicId, broker.services.topics.find("d")!.topicId);

@@ -1,0 +1,105 @@
+/**
+ * A replica of its own, fed with each entry in the moment in which it lands: I2 to I4, I7, I8, I10, I13 after
+ * every entry, and what lies in the store against what the entry says: committed objects are there (I9).
+ */
+import {
+  chainHolds,
+  commandsAppliedOnce,
+  epochsIncrease,
+  idsMoveForward,
+  objectsCover,
+  type Problem,
+  rangesHold,
+  summaryOf,
+} from "../../../src/controller/invariants.ts";
+import { Replica } from "../../../src/controller/replica.ts";
+import type { State } from "../../../src/controller/state.ts";
+import type { ObjectId } from "../../../src/lib/brand.ts";
+import { crc32c } from "../../../src/lib/crc32c.ts";
+import { messageOf } from "../../../src/lib/errors.ts";
+import { dataKey, parseLogKey } from "../../../src/object/object_key.ts";
+import { readIndex } from "../../../src/storage/format/object_reader.ts";
+import type { StreamRange } from "../../../src/storage/ports.ts";
+import type { Landed, SimStore } from "../sim_store.ts";
+import type { World } from "../world.ts";
+
+export class MetadataChecker {
+  readonly #world: World;
+  readonly #store: SimStore;
+  readonly #clusterId: string;
+  readonly #replica: Replica;
+  readonly #entries: Uint8Array[] = [];
+  readonly #ranges = new Map<ObjectId, readonly StreamRange[]>();
+  /** Objects whose bytes were compared with their row. */
+  readonly #checked = new Set<ObjectId>();
+
+  constructor(world: World, store: SimStore, clusterId: string) {
+    this.#world = world;
+    this.#store = store;
+    this.#clusterId = clusterId;
+    this.#replica = new Replica(clusterId);
+    store.onLanded((landed) => this.#onLanded(landed));
+  }
+
+  get state(): State {
+    return this.#replica.state;
+  }
+
+  #onLanded({ op, key, created, bytes }: Landed): void {
+    const at = parseLogKey(this.#clusterId, key);
+    if (op !== "create" || !created || at === null || bytes === null) return;
+    // A late duplicate of an entry that was trimmed, or of the last one: the protocol's to survive.
+    if (at <= this.state.at) return;
+    const before = summaryOf(this.state);
+    this.#entries.push(bytes);
+    try {
+      const { entry } = this.#replica.take(bytes);
+      const types = entry.records.map(({ type }) => type).join(" ");
+      this.#world.note(`metadata ${at}: ${types}`);
+    } catch (error) {
+      return this.#world.violated(`I2: entry ${at}: ${messageOf(error)}`);
+    }
+    this.#report(epochsIncrease(before, this.state));
+    this.#report(idsMoveForward(before, this.state));
+    this.#report(rangesHold(this.state));
+  }
+
+  #report(problem: Problem): void {
+    if (problem !== null) this.#world.violated(problem);
+  }
+
+  /** The checks that read the store; call it between events. */
+  async check(): Promise<void> {
+    this.#report(chainHolds(this.#entries));
+    this.#report(commandsAppliedOnce(this.#entries));
+    for (const { objectId, state, kind, size, bytesCrc, indexCrc } of this.state.objects.values()) {
+      if (state !== "committed" || this.#checked.has(objectId)) continue;
+      const key = dataKey(this.#clusterId, objectId);
+      const got = await this.#store.bucket.get(key);
+      if (got === null) return this.#world.violated(`I9: object ${objectId} is not in the store`);
+      if (got.bytes.length !== size || crc32c(got.bytes) !== bytesCrc) {
+        return this.#world.violated(`I9: object ${objectId} differs from its row`);
+      }
+      this.#checked.add(objectId);
+      if (kind !== "stream-set") continue;
+      const index = await readIndex(this.#store.bucket, key, {
+        size,
+        checksums: { bytesCrc, indexCrc },
+      });
+      if (index === null) return this.#world.violated(`I9: object ${objectId} has no index`);
+      const entries = Array.from({ length: index.count }, (_, i) => index.entry(i));
+      this.#ranges.set(objectId, entries);
+    }
+    await this.#checkPresence();
+    this.#report(objectsCover(this.state, this.#ranges));
+  }
+
+  async #checkPresence(): Promise<void> {
+    for (const { objectId, state } of this.state.objects.values()) {
+      if (state !== "committed") continue;
+      if (await this.#store.bucket.head(dataKey(this.#clusterId, objectId)) === null) {
+        this.#world.violated(`I9: object ${objectId} is gone from the store`);
+      }
+    }
+  }
+}
