@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the object store contract against real S3 servers: moto (from pip) and versitygw (through Go).
+# Runs the object store contract and the broker end to end against real S3 servers: moto (from pip) and versitygw (through Go).
 # A server that cannot be installed is named and skipped; it is an error when none ran.
 # Usage: scripts/real_s3.sh [CACHE_DIRECTORY]
 set -eu
@@ -41,6 +41,7 @@ check() {
   [ "$1" != moto ] || curl -sf -o /dev/null -X PUT "$2/$SKERRY_TEST_S3_BUCKET"
   echo "real_s3: $1"
   SKERRY_TEST_S3_ENDPOINT=$2 bun test tests/contract/object_store_s3.test.ts -t "real server"
+  SKERRY_TEST_S3_ENDPOINT=$2 bun test --timeout 120000 tests/e2e/s3.test.ts
   ran=$((ran + 1))
   stop
 }

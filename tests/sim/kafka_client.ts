@@ -41,8 +41,8 @@ class Line {
   static open(cluster: Cluster): Line | null {
     let line: Line | null = null;
     const end = cluster.connect({
-      onBytes: (bytes) => line?.#onBytes(bytes),
-      onClosed: () => line?.#onClosed("disconnected"),
+      onBytes: (bytes) => line?.receive(bytes),
+      onClosed: () => line?.fail("disconnected"),
     });
     if (end !== null) line = new Line(end, cluster.indexOf(end.process));
     return line;
@@ -55,16 +55,16 @@ class Line {
 
   close(why: string): void {
     this.#end.close();
-    this.#onClosed(why);
+    this.fail(why);
   }
 
-  #onClosed(why: string): void {
+  fail(why: string): void {
     this.isOpen = false;
     for (const { reject } of this.#pending.values()) reject(new NoAnswer(why));
     this.#pending.clear();
   }
 
-  #onBytes(bytes: Uint8Array): void {
+  receive(bytes: Uint8Array): void {
     if (!this.isOpen) return;
     this.#bytes = concatBytes([this.#bytes, bytes]);
     while (this.#bytes.length >= FRAME_PREFIX_BYTES) {

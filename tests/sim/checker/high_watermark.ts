@@ -3,7 +3,7 @@
  * anybody by the time the question was asked. A process that was replaced may lag; it may not be ahead.
  */
 import type { World } from "../world.ts";
-import { name, type PartitionHistory, watermarkSeen } from "./history.ts";
+import { name, type PartitionHistory } from "./history.ts";
 
 export function checkWatermark(
   world: World,
@@ -24,4 +24,3 @@ export function checkWatermark(
   history.watermarks.set(by, Math.max(own, watermark));
 }
 
-export { watermarkSeen };

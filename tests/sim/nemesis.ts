@@ -1,0 +1,82 @@
+/** What goes wrong around the node: crashes, restarts, rival processes, pauses, outages, clocks that jump, idle hours. */
+import { type Random, randomInt } from "../../src/env/random.ts";
+import type { Cluster } from "./cluster.ts";
+import type { SimStore } from "./sim_store.ts";
+import { between, chance, pick, type World } from "./world.ts";
+
+const KINDS = [
+  "crash",
+  "restart",
+  "rival",
+  "pause",
+  "outage",
+  "wall-jump",
+  "store-jump",
+  "crash-at-call",
+] as const;
+type Kind = typeof KINDS[number];
+
+const DAY_MS = 86_400_000;
+
+export class Nemesis {
+  readonly #world: World;
+  readonly #cluster: Cluster;
+  readonly #store: SimStore;
+  readonly #random: Random;
+  readonly #kinds: readonly Kind[];
+
+  constructor(world: World, cluster: Cluster, store: SimStore) {
+    this.#world = world;
+    this.#cluster = cluster;
+    this.#store = store;
+    this.#random = world.random("nemesis");
+    this.#kinds = KINDS.filter(() => chance(this.#random, 0.5));
+    world.note(`nemesis: ${this.#kinds.join(" ") || "none"}`);
+  }
+
+  async strike(): Promise<void> {
+    if (this.#kinds.length === 0) return;
+    switch (pick(this.#random, this.#kinds)) {
+      case "crash":
+        return this.#cluster.crash();
+      case "restart":
+        return await this.#cluster.restart();
+      case "rival":
+        if (this.#cluster.processes().length < 3) this.#cluster.start();
+        return;
+      case "pause":
+        return this.#pause();
+      case "outage":
+        return this.#store.outage(between(this.#random, 500, 60_000));
+      case "wall-jump":
+        return this.#jumpWall();
+      case "store-jump":
+        this.#store.skewMs += between(this.#random, -600_000, 600_000);
+        return this.#world.note(`store clock is off by ${Math.round(this.#store.skewMs)} ms`);
+      case "crash-at-call":
+        return this.#crashAtCall(this.#store.requests + 1 + randomInt(this.#random, 60));
+    }
+  }
+
+  #pause(): void {
+    const processes = this.#cluster.processes();
+    if (processes.length === 0) return;
+    pick(this.#random, processes).pause(between(this.#random, 100, 90_000));
+  }
+
+  #jumpWall(): void {
+    for (const process of this.#cluster.processes()) {
+      process.wallSkewMs += between(this.#random, -DAY_MS, DAY_MS);
+      this.#world.note(`${process.name} wall clock is off by ${Math.round(process.wallSkewMs)} ms`);
+    }
+  }
+
+  /** Between the moment in which a request leaves and that in which it may land. */
+  #crashAtCall(number: number): void {
+    this.#store.judge = (at) => {
+      if (at < number) return;
+      this.#store.judge = null;
+      this.#world.after(0, () => this.#cluster.crash());
+    };
+  }
+}

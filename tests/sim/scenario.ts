@@ -1,0 +1,273 @@
+/**
+ * One seed, one run: a swarm of faults and clients around the production node, then peace, then the questions:
+ * is everything acknowledged there, once, in order; do metadata and store agree; does it still serve.
+ */
+import { createCodecs } from "../../src/adapters/codecs.ts";
+import type { ObjectStore } from "../../src/object/object_store.ts";
+import { type Random, randomInt } from "../../src/env/random.ts";
+import { watchDeletes } from "./checker/deletes.ts";
+import { checkExactlyOnce } from "./checker/exactly_once.ts";
+import { History } from "./checker/history.ts";
+import { MetadataChecker } from "./checker/metadata.ts";
+import { checkReadable, type WholeLog } from "./checker/readable.ts";
+import { watchSeals } from "./checker/seal.ts";
+import { Cluster } from "./cluster.ts";
+import { KafkaClient, NoAnswer } from "./kafka_client.ts";
+import { Nemesis } from "./nemesis.ts";
+import type { SimProcess } from "./process.ts";
+import type { NetFaults } from "./sim_net.ts";
+import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
+import type { Context, SimTopic } from "./workload/context.ts";
+import { Committer } from "./workload/committer.ts";
+import { fetchFrom } from "./workload/fetch.ts";
+import { IdempotentProducer } from "./workload/idempotent_producer.ts";
+import { PlainProducer } from "./workload/plain_producer.ts";
+import { Reader } from "./workload/reader.ts";
+import { TopicAdmin } from "./workload/topics.ts";
+import { between, chance, World } from "./world.ts";
+
+export interface RunOptions {
+  readonly seed: number;
+  /** Rounds of load with one blow of the nemesis each. */
+  readonly steps: number;
+  /** No faults of store and network, no nemesis: what must work in any case. */
+  readonly calm?: boolean;
+  /** Breaks the node on purpose. */
+  readonly wrapStore?: (
+    store: ObjectStore,
+    process: SimProcess,
+    sim: { readonly world: World; readonly store: SimStore },
+  ) => ObjectStore;
+}
+
+export interface RunResult {
+  readonly world: World;
+  readonly hash: string;
+  readonly acknowledged: number;
+  readonly starts: number;
+  readonly fenced: number;
+  readonly requests: number;
+  /** Null when every promise was kept. */
+  readonly violation: string | null;
+}
+
+/** Time that a healed cluster gets to answer everything that waits. */
+const PEACE_MS = 600_000;
+const IDLE_MS = 1_200_000;
+
+function netFaults(random: Random): NetFaults {
+  return {
+    reset: chance(random, 0.5) ? random.float() * 0.03 : 0,
+    split: chance(random, 0.3) ? 0.3 : 0,
+    latencyMs: between(random, 0.2, 20),
+  };
+}
+
+class Run {
+  readonly #options: RunOptions;
+  readonly world: World;
+  readonly store: SimStore;
+  readonly cluster: Cluster;
+  readonly context: Context;
+  readonly #metadata: MetadataChecker;
+  readonly #random: Random;
+  readonly #plain: PlainProducer[] = [];
+  readonly #idempotent: IdempotentProducer[] = [];
+  readonly #committers: Committer[] = [];
+
+  constructor(options: RunOptions) {
+    this.#options = options;
+    const world = new World(options.seed);
+    const random = world.random("scenario");
+    const calm = options.calm === true;
+    const store = new SimStore(world, calm ? NO_STORE_FAULTS : SimStore.swarm(random));
+    const { wrapStore } = options;
+    this.world = world;
+    this.store = store;
+    this.#random = random;
+    this.cluster = new Cluster({
+      world,
+      store,
+      net: calm ? { reset: 0, split: 0, latencyMs: 1 } : netFaults(random),
+      storeHasPrices: chance(random, 0.3),
+      properties: { "offsets.topic.num.partitions": "2", "log.retention.check.interval.ms": "1000" },
+      ...(wrapStore === undefined
+        ? {}
+        : { wrapStore: (line, process) => wrapStore(line, process, { world, store }) }),
+    });
+    this.context = {
+      world,
+      cluster: this.cluster,
+      history: new History(world),
+      topics: [],
+      codecs: createCodecs(),
+      draining: false,
+      over: false,
+    };
+    const { clusterId } = this.cluster;
+    this.#metadata = new MetadataChecker(world, store, clusterId);
+    watchDeletes(world, store, clusterId, this.#metadata);
+    watchSeals(world, store, clusterId, this.#metadata);
+  }
+
+  async run(): Promise<void> {
+    const { world } = this;
+    world.note(`store faults ${JSON.stringify(this.store.faults)}`);
+    this.cluster.start();
+    const admin = new TopicAdmin(this.context);
+    await world.drive(admin.begin(), PEACE_MS, "the first topics");
+    this.#load(admin);
+    await this.#storm();
+    await this.#peace();
+    await this.#questions("after the storm");
+    await this.#idle();
+    await world.drive(this.cluster.stop(), PEACE_MS, "a clean stop");
+    this.cluster.start();
+    await this.#questions("after a clean restart");
+    this.context.over = true;
+  }
+
+  #load(admin: TopicAdmin): void {
+    const random = this.#random;
+    const pauseMs = between(random, 5, 400);
+    for (let i = 0; i < 1 + randomInt(random, 3); i++) {
+      this.#idempotent.push(new IdempotentProducer(this.context, `i${i}`));
+    }
+    for (let i = 0; i < randomInt(random, 3); i++) {
+      this.#plain.push(new PlainProducer(this.context, `p${i}`));
+    }
+    for (let i = 0; i < randomInt(random, 2); i++) {
+      this.#committers.push(new Committer(this.context, `g${i}`));
+    }
+    const readers = Array.from({ length: 1 + randomInt(random, 2) }, (_, i) =>
+      new Reader(this.context, `r${i}`)
+    );
+    for (const one of [...this.#idempotent, ...this.#plain]) void one.run(pauseMs);
+    for (const one of readers) void one.run(pauseMs * 2);
+    for (const one of this.#committers) void one.run(pauseMs * 4);
+    if (chance(random, 0.5)) void admin.run(between(random, 1_000, 20_000));
+  }
+
+  async #storm(): Promise<void> {
+    const nemesis = new Nemesis(this.world, this.cluster, this.store);
+    for (let step = 0; step < this.#options.steps; step++) {
+      await this.world.run(between(this.#random, 50, 6_000));
+      if (this.#options.calm !== true) {
+        await this.world.drive(nemesis.strike(), PEACE_MS, "a blow");
+      }
+      await this.#metadata.check();
+    }
+  }
+
+  /** No faults any more: one process serves, and every client gets its last answer. */
+  async #peace(): Promise<void> {
+    this.context.draining = true;
+    this.store.heal();
+    this.store.judge = null;
+    if (this.cluster.processes().length === 0) this.cluster.start();
+    const isDone = () =>
+      this.cluster.isSettled &&
+      [...this.#idempotent, ...this.#plain, ...this.#committers].every(({ isIdle }) => isIdle);
+    if (await this.world.runUntil(isDone, PEACE_MS)) return;
+    const waiting = this.#idempotent.filter(({ isIdle }) => !isIdle).map(({ name }) => name);
+    this.world.violated(
+      `I18: no peace within ${PEACE_MS} ms: ${this.cluster.processes().length} processes, ` +
+        `waiting: ${waiting.join(" ")}`,
+    );
+    throw this.world.violation!;
+  }
+
+  /** Long enough for uploads, retention and the collector. */
+  async #idle(): Promise<void> {
+    await this.world.run(IDLE_MS);
+    await this.#metadata.check();
+  }
+
+  async #questions(when: string): Promise<void> {
+    const { world } = this;
+    const client = new KafkaClient(world, this.cluster, "auditor");
+    for (const topic of this.context.topics) {
+      for (let partition = 0; partition < topic.partitions; partition++) {
+        const what = `reading ${topic.name}-${partition} ${when}`;
+        const log = await world.drive(this.#wholeLog(client, topic, partition), PEACE_MS, what);
+        this.#judge(topic, partition, log);
+      }
+    }
+    for (const producer of this.#idempotent) {
+      await world.drive(producer.repeatAll(), PEACE_MS, `repeating ${when}`);
+    }
+    for (const committer of this.#committers) {
+      await world.drive(committer.checkAll(), PEACE_MS, `committed offsets ${when}`);
+    }
+    client.close();
+    await this.#metadata.check();
+    if (world.violation !== null) throw world.violation;
+  }
+
+  #judge(topic: SimTopic, partition: number, log: WholeLog): void {
+    const { world } = this;
+    const history = this.context.history.of(topic.topicId, partition);
+    checkReadable(world, history, log, topic.mayTrim);
+    for (const producer of this.#idempotent) {
+      const lane = producer.lanes().find((one) =>
+        one.topic.topicId === topic.topicId && one.partition === partition
+      );
+      if (lane === undefined || lane.isOver || topic.doomed) continue;
+      checkExactlyOnce(world, history, log, producer.name, lane.sent);
+    }
+    if (world.violation !== null) throw world.violation;
+  }
+
+  async #wholeLog(client: KafkaClient, topic: SimTopic, partition: number): Promise<WholeLog> {
+    const { topicId } = topic;
+    const records = new Map<number, string>();
+    for (let offset = 0;;) {
+      try {
+        const answer = await fetchFrom(this.context, client, {
+          topicId,
+          partition,
+          offset,
+          maxBytes: 100_000,
+          waitMs: 0,
+          timeoutMs: 30_000,
+        });
+        const { logStart, watermark } = answer;
+        if (answer.error === "OFFSET_OUT_OF_RANGE" && logStart > offset) offset = logStart;
+        else if (answer.code === 0) {
+          for (const one of answer.records) records.set(one.offset, one.value);
+          const last = answer.records.at(-1)?.offset;
+          if (last === undefined) {
+            const list = [...records].map(([at, value]) => ({ offset: at, value }));
+            return { logStart, watermark, records: list.filter((one) => one.offset >= logStart) };
+          }
+          offset = last + 1;
+          continue;
+        }
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+      }
+      await this.world.sleep(100);
+    }
+  }
+}
+
+export async function simulate(options: RunOptions): Promise<RunResult> {
+  const run = new Run(options);
+  const { world, cluster, store, context } = run;
+  try {
+    await run.run();
+  } catch (error) {
+    world.violated(error instanceof Error ? `${error.stack}` : String(error));
+  }
+  context.over = true;
+  for (const process of cluster.processes()) process.kill("end of the run");
+  return {
+    world,
+    hash: world.hash,
+    acknowledged: context.history.acknowledgedCount,
+    starts: cluster.starts,
+    fenced: cluster.fenced,
+    requests: store.requests,
+    violation: world.violation?.message ?? null,
+  };
+}
