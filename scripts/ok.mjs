@@ -23,7 +23,10 @@ for (const [name, command, args] of steps) {
   if (only.length > 0 && !only.some((word) => name.includes(word))) continue;
   const started = performance.now();
   console.log(`\n== ${name}`);
-  const result = spawnSync(command, args, { stdio: "inherit", env: { ...process.env, ...DENO_ENV } });
+  const result = spawnSync(command, args, {
+    stdio: "inherit",
+    env: { ...process.env, ...DENO_ENV },
+  });
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   if (result.status !== 0) {
     console.error(`== ${name}: failed after ${seconds} s`);

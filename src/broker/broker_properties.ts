@@ -62,14 +62,22 @@ const OWN: readonly Property[] = [
   },
 ];
 
-/** `log.retention.hours` and its like: same bounds, other unit, no default of their own. */
+/**
+ * `log.retention.hours` and its like: same bounds, other unit. The default stands at the last of them,
+ * as in Kafka; the more specific ones have none.
+ */
 function fromTopic(property: TopicProperty): Property[] {
-  return property.synonyms.map(({ name, factor }) => ({
-    ...property,
-    name,
-    fallback: factor === 1 ? property.fallback : "",
-    ...(factor === 1 ? {} : { max: LONG_MAX / BigInt(factor) }),
-  }));
+  return property.synonyms.map(({ name, factor }, at) => {
+    const inUnit = factor === 1
+      ? property.fallback
+      : String(BigInt(property.fallback) / BigInt(factor));
+    return {
+      ...property,
+      name,
+      fallback: at === property.synonyms.length - 1 ? inUnit : "",
+      ...(factor === 1 ? {} : { max: LONG_MAX / BigInt(factor) }),
+    };
+  });
 }
 
 const ROWS = [...OWN, ...TOPIC_PROPERTIES.flatMap(fromTopic)].toSorted((a, b) =>

@@ -79,7 +79,11 @@ for (const one of PLAUSIBLE) {
       await q.node.clock.advance(0);
       const answer = await sent;
       const text = JSON.stringify(answer);
-      assert.doesNotMatch(text, /"errorCode":-1\b/, `${one.name} ${version} answers an unknown error`);
+      assert.doesNotMatch(
+        text,
+        /"errorCode":-1\b/,
+        `${one.name} ${version} answers an unknown error`,
+      );
     }
     assert.equal((await listed(q)).size, EXPECTED.size);
   });

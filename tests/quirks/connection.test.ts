@@ -110,7 +110,12 @@ test("tagged fields that nobody knows are skipped, in header and body", async ()
 
 test("response headers are tagged in flexible versions only, and never for ApiVersions", async () => {
   const q = await startQuirks();
-  const inspect = async <R, In>(id: number, tagged: boolean, schema: Schema<R, In>, version: number) => {
+  const inspect = async <R, In>(
+    id: number,
+    tagged: boolean,
+    schema: Schema<R, In>,
+    version: number,
+  ) => {
     const reader = new ByteReader(await q.client.next());
     readResponseHeader(reader, id, tagged);
     decode(schema, version, reader);

@@ -41,7 +41,9 @@ function manyRequest(partitions: readonly Asked[], maxBytes: number, maxWaitMs =
 async function fetchMany(q: Quirks, partitions: readonly Asked[], maxBytes: number) {
   const answer = await q.call(fetchApi, 11, manyRequest(partitions, maxBytes));
   return answer.responses.flatMap((topic) =>
-    topic.partitions.map(({ partitionIndex, records }) => [partitionIndex, valuesOf(records).length])
+    topic.partitions.map((
+      { partitionIndex, records },
+    ) => [partitionIndex, valuesOf(records).length])
   );
 }
 
@@ -165,7 +167,9 @@ test("deleting the topic ends a held fetch with an error", async () => {
   await q.node.clock.settle();
   await q.call(deleteTopicsApi, 5, { topicNames: ["t"], timeoutMs: 1000 });
   const { errorCode } = (await held).responses[0]!.partitions[0]!;
-  assert.ok(["UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER"].includes(errorName(errorCode)));
+  assert.ok(
+    ["UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER"].includes(errorName(errorCode)),
+  );
 });
 
 // Per partition.

@@ -239,5 +239,7 @@ test("200 partitions: pause, resume and add, each answered with what changed", a
   await q.produce("t", batch(["b"]), { partition: 150 });
   assert.deepEqual((await ask(q, { session: [id, 2] })).found, [[150, "b"]]);
   const resumed = await ask(q, { session: [id, 3], at: { 5: 0, 150: 1, 200: 0 } });
-  assert.deepEqual(resumed.found.toSorted((a, b) => Number(a[0]) - Number(b[0])), [[5, "a"], [200]]);
+  assert.deepEqual(resumed.found.toSorted((a, b) => Number(a[0]) - Number(b[0])), [[5, "a"], [
+    200,
+  ]]);
 });

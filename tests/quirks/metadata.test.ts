@@ -236,10 +236,12 @@ test("DescribeCluster shows the same cluster as Metadata", async () => {
 
 test("DescribeCluster: controllers are MISMATCHED_ENDPOINT_TYPE, other types UNSUPPORTED_ENDPOINT_TYPE", async () => {
   const q = await startQuirks();
-  for (const [endpointType, error] of [[2, "MISMATCHED_ENDPOINT_TYPE"], [
-    3,
-    "UNSUPPORTED_ENDPOINT_TYPE",
-  ], [0, "UNSUPPORTED_ENDPOINT_TYPE"]] as const) {
+  for (
+    const [endpointType, error] of [[2, "MISMATCHED_ENDPOINT_TYPE"], [
+      3,
+      "UNSUPPORTED_ENDPOINT_TYPE",
+    ], [0, "UNSUPPORTED_ENDPOINT_TYPE"]] as const
+  ) {
     const answer = await q.call(describeClusterApi, 1, {
       includeClusterAuthorizedOperations: false,
       endpointType,

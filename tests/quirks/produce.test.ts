@@ -238,7 +238,10 @@ test("bytes behind the one batch that are no whole batch are trimmed without an 
     assert.equal(await refused(q, padded), "NONE", `${surplus} bytes`);
   }
   const stored = batchesOf((await q.fetch("t", 0)).records);
-  assert.deepEqual(stored.map(({ batchLength }) => batchLength + 12), [1, 2, 3].map(() => one.length));
+  assert.deepEqual(
+    stored.map(({ batchLength }) => batchLength + 12),
+    [1, 2, 3].map(() => one.length),
+  );
 });
 
 test("counts, control flags and sequences that no producer sends are INVALID_RECORD", async () => {
@@ -382,7 +385,8 @@ test("times of 2^53 and more are refused, not misread", async () => {
 
 test("the last five batches are duplicates: the original offset, nothing stored again", async () => {
   const q = await withTopic();
-  const send = (sequence: number) => q.produce("t", batch(["a", "b"], { producer: [1, 0, sequence] }));
+  const send = (sequence: number) =>
+    q.produce("t", batch(["a", "b"], { producer: [1, 0, sequence] }));
   for (let at = 0; at < 6; at++) assert.equal((await send(2 * at)).baseOffset, 2 * at);
   for (let at = 1; at < 6; at++) {
     const again = await send(2 * at);
@@ -478,6 +482,14 @@ for (const clean of [true, false]) {
     }
     assert.equal((await send(0)).error, "OUT_OF_ORDER_SEQUENCE_NUMBER");
     assert.equal((await send(6)).baseOffset, 6);
-    assert.deepEqual(valuesOf((await q.fetch("t", 0)).records), ["0", "1", "2", "3", "4", "5", "6"]);
+    assert.deepEqual(valuesOf((await q.fetch("t", 0)).records), [
+      "0",
+      "1",
+      "2",
+      "3",
+      "4",
+      "5",
+      "6",
+    ]);
   });
 }

@@ -212,7 +212,10 @@ export async function startQuirks(
 }
 
 /** The node's next incarnation on the same store; without `clean` the old one just stops being talked to. */
-export async function restarted(q: Quirks, { clean }: { readonly clean: boolean }): Promise<Quirks> {
+export async function restarted(
+  q: Quirks,
+  { clean }: { readonly clean: boolean },
+): Promise<Quirks> {
   const { clock, store } = q.node;
   if (clean) await q.node.close();
   incarnations += 1;

@@ -110,7 +110,10 @@ export class Cluster {
         kafka: this.#options.properties ?? {},
       },
     });
-    started.then((node) => this.#onReady(instance, node), (error) => this.#onFailed(instance, error));
+    started.then(
+      (node) => this.#onReady(instance, node),
+      (error) => this.#onFailed(instance, error),
+    );
   }
 
   #onReady(instance: Instance, node: RunningNode): void {
@@ -186,9 +189,14 @@ export class Cluster {
     const open = this.#alive().filter(({ accept }) => accept !== null);
     const newest = open.at(-1);
     if (newest === undefined) return null;
-    const instance = chance(this.#random, 0.2) ? open[randomInt(this.#random, open.length)]! : newest;
+    const instance = chance(this.#random, 0.2)
+      ? open[randomInt(this.#random, open.length)]!
+      : newest;
     const pair = connect(world, instance.process, this.#random, net, events);
-    world.after(net.latencyMs, () => instance.process.deliver(() => instance.accept?.(pair.server)));
+    world.after(
+      net.latencyMs,
+      () => instance.process.deliver(() => instance.accept?.(pair.server)),
+    );
     return pair.client;
   }
 }

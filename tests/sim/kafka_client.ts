@@ -104,16 +104,20 @@ export class KafkaClient {
     if (line === null) return Promise.reject(new NoAnswer("connection refused"));
     const correlationId = ++this.#correlationId;
     const call = { version, correlationId, clientId: this.#name };
+    const what = `${this.#name} #${correlationId} (api ${api.key})`;
+    this.#world.note(`${what} asks n${line.by}`);
     return new Promise((resolve, reject) => {
       // A late answer could be taken for that of the next request: clients hang up.
       const cancel = this.#world.after(timeoutMs, () => line.close("time-out"));
       line.send(correlationId, requestFrame(api, call, request), {
         resolve: (frame) => {
           cancel();
+          this.#world.note(`${what} is answered, ${frame.length} bytes`);
           resolve({ response: readResponse(api, call, frame), by: line.by });
         },
         reject: (error) => {
           cancel();
+          this.#world.note(`${what} gets no answer: ${error.message}`);
           reject(error);
         },
       });

@@ -102,8 +102,9 @@ export class SimProcess {
         const text = JSON.stringify(fields);
         this.world.note(`${this.name} ${level} ${event} ${text}`);
         const isBug = BUG_EVENTS.has(event) || text.includes("bug: ") || level === "error" && (
-          text.includes("AssertionError") || event === "storage-stopped" && !text.includes("enced")
-        );
+              text.includes("AssertionError") ||
+              event === "storage-stopped" && !text.includes("enced")
+            );
         if (isBug) this.world.violated(`${this.name} logs a bug: ${event} ${text}`);
       },
     };

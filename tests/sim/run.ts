@@ -36,14 +36,20 @@ for (current = first; current < first + count; current++) {
   const { world, acknowledged, starts, fenced, requests, violation } = result;
   const tookMs = Math.round(performance.now() - startedMs);
   console.log(
-    `seed ${current} ${violation === null ? "ok" : "FAILED"} hash=${result.hash} events=${world.events}` +
+    `seed ${current} ${
+      violation === null ? "ok" : "FAILED"
+    } hash=${result.hash} events=${world.events}` +
       ` requests=${requests} acknowledged=${acknowledged} starts=${starts} fenced=${fenced} ${tookMs} ms`,
   );
-  if (values.trace) for (const line of world.lines) console.log(line);
+  if (values.trace) { for (const line of world.lines) console.log(line); }
   if (violation === null) continue;
   failures++;
-  if (!values.trace) for (const line of world.lines.slice(-Number(values.tail))) console.log(line);
-  console.log(`\n${violation}\nreplay: bun tests/sim/run.ts --seed ${current} --steps ${steps} --trace\n`);
+  if (!values.trace) {
+    for (const line of world.lines.slice(-Number(values.tail))) console.log(line);
+  }
+  console.log(
+    `\n${violation}\nreplay: bun tests/sim/run.ts --seed ${current} --steps ${steps} --trace\n`,
+  );
   if (!values["keep-going"]) break;
 }
 process.exit(failures === 0 ? 0 : 1);

@@ -90,7 +90,10 @@ class Run {
       store,
       net: calm ? { reset: 0, split: 0, latencyMs: 1 } : netFaults(random),
       storeHasPrices: chance(random, 0.3),
-      properties: { "offsets.topic.num.partitions": "2", "log.retention.check.interval.ms": "1000" },
+      properties: {
+        "offsets.topic.num.partitions": "2",
+        "log.retention.check.interval.ms": "1000",
+      },
       ...(wrapStore === undefined
         ? {}
         : { wrapStore: (line, process) => wrapStore(line, process, { world, store }) }),
@@ -139,8 +142,9 @@ class Run {
     for (let i = 0; i < randomInt(random, 2); i++) {
       this.#committers.push(new Committer(this.context, `g${i}`));
     }
-    const readers = Array.from({ length: 1 + randomInt(random, 2) }, (_, i) =>
-      new Reader(this.context, `r${i}`)
+    const readers = Array.from(
+      { length: 1 + randomInt(random, 2) },
+      (_, i) => new Reader(this.context, `r${i}`),
     );
     for (const one of [...this.#idempotent, ...this.#plain]) void one.run(pauseMs);
     for (const one of readers) void one.run(pauseMs * 2);

@@ -51,10 +51,11 @@ export function connect(
     if (!isOpen) return;
     isOpen = false;
     world.after(trip(), () => events.onClosed());
-    world.after(trip(), () => process.deliver(() => {
-      waiting?.(null);
-      waiting = null;
-    }));
+    world.after(trip(), () =>
+      process.deliver(() => {
+        waiting?.(null);
+        waiting = null;
+      }));
   }
 
   function trip(): number {

@@ -154,7 +154,8 @@ export class SimStore {
           op: "get",
           key,
           signal: options.signal,
-          effect: () => bucket.get(key, options.range === undefined ? {} : { range: options.range }),
+          effect: () =>
+            bucket.get(key, options.range === undefined ? {} : { range: options.range }),
         }),
       head: (key) => ask({ op: "head", key, effect: () => bucket.head(key) }),
       async *list(prefix, { startAfter } = {}) {
@@ -214,14 +215,19 @@ export class SimStore {
         this.#land(process, number, request).then((value) => {
           if (!isFirst) return;
           if (fault === "lost") {
-            world.after(TIMEOUT_MS, () => process.deliver(() => fail("store-unavailable", "time-out")));
+            world.after(
+              TIMEOUT_MS,
+              () => process.deliver(() => fail("store-unavailable", "time-out")),
+            );
           } else answer(() => settle(() => resolve(value)));
         }, (error: unknown) => answer(() => settle(() => reject(error))));
       };
       if (fault === "fail" || fault === "ghost" || world.nowMs < this.#outageUntilMs) {
         if (fault === "ghost") world.after(laterMs, () => land(false));
         world.after(there + back, () => {
-          if (process.alive) world.note(`store #${number} ${op} ${key} fails (${fault ?? "outage"})`);
+          if (process.alive) {
+            world.note(`store #${number} ${op} ${key} fails (${fault ?? "outage"})`);
+          }
           process.deliver(() => fail("store-unavailable", op === "create" ? "409 or 503" : "503"));
         });
         return;

@@ -99,6 +99,11 @@ function describe(services: BrokerServices, { resourceType, resourceName }: Aske
   return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
 }
 
+/** A number that is not set is null: clients could not parse an empty text. */
+function shown({ type }: Property, value: string): string | null {
+  return value === "" && type !== "string" && type !== "list" ? null : value;
+}
+
 function entryOf(
   { property, readOnly, synonyms }: Value,
   request: DescribeConfigsRequest,
@@ -107,13 +112,13 @@ function entryOf(
   const listed = request.includeSynonyms ? synonyms : [];
   return {
     name: property.name,
-    value: first?.value ?? null,
+    value: shown(property, first?.value ?? ""),
     readOnly,
     configSource: CONFIG_SOURCES[first?.source ?? "default"],
     isSensitive: false,
     synonyms: listed.map(({ name, value, source }) => ({
       name,
-      value,
+      value: shown(property, value),
       source: CONFIG_SOURCES[source],
     })),
     configType: TYPES[property.type],

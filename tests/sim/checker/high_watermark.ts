@@ -17,10 +17,11 @@ export function checkWatermark(
 ): void {
   if (watermark < seenBefore) {
     world.violated(
-      `I12: ${name(history)}: n${by} shows high watermark ${watermark} after ${seenBefore} was seen`,
+      `I12: ${
+        name(history)
+      }: n${by} shows high watermark ${watermark} after ${seenBefore} was seen`,
     );
   }
   const own = history.watermarks.get(by) ?? 0;
   history.watermarks.set(by, Math.max(own, watermark));
 }
-

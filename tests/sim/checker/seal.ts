@@ -23,7 +23,9 @@ export function watchSeals(
     for (let slot = trim; slot < at.slot; slot++) {
       const key = walKey(clusterId, { ...at, slot });
       if (await store.bucket.head(key) === null) {
-        world.violated(`I6: epoch ${at.nodeEpoch} is sealed at ${at.slot}, slot ${slot} is missing`);
+        world.violated(
+          `I6: epoch ${at.nodeEpoch} is sealed at ${at.slot}, slot ${slot} is missing`,
+        );
       }
     }
   }
@@ -32,7 +34,8 @@ export function watchSeals(
     const at = parseWalKey(clusterId, key);
     if (op !== "create" || !created || at === null || bytes === null) return;
     const epoch = walRowKey(at.nodeId, at.nodeEpoch);
-    const isSeal = bytes.length === WAL_OBJECT_HEADER_BYTES && readWalHeader(bytes).bodyLength === 0;
+    const isSeal = bytes.length === WAL_OBJECT_HEADER_BYTES &&
+      readWalHeader(bytes).bodyLength === 0;
     if (!isSeal) return;
     const before = sealed.get(epoch);
     if (before !== undefined && before !== at.slot) {

@@ -1,5 +1,5 @@
 /** One Fetch call for one partition, decoded and checked. */
-import { errorName, type ErrorName } from "../../../src/protocol/error_code.ts";
+import { type ErrorName, errorName } from "../../../src/protocol/error_code.ts";
 import { fetchApi } from "../../../src/protocol/message/01_fetch.ts";
 import { readRecords } from "../../../src/protocol/record.ts";
 import { readBatchHeader, splitBatches } from "../../../src/protocol/record_batch.ts";

@@ -8,7 +8,14 @@ import { errorName } from "../../../src/protocol/error_code.ts";
 import { initProducerIdApi } from "../../../src/protocol/message/22_init_producer_id.ts";
 import { KafkaClient, NoAnswer } from "../kafka_client.ts";
 import { between, pick } from "../world.ts";
-import { batchOf, type Context, isTransient, isUnknownTopic, type SimTopic, unexpected } from "./context.ts";
+import {
+  batchOf,
+  type Context,
+  isTransient,
+  isUnknownTopic,
+  type SimTopic,
+  unexpected,
+} from "./context.ts";
 import { produce, type ProduceAnswer } from "./produce.ts";
 
 const IN_FLIGHT_MAX = 5;
@@ -172,8 +179,12 @@ export class IdempotentProducer {
     if (at < 0) return;
     lane.outstanding.splice(at, 1);
     const newest = lane.acknowledged.at(-1);
-    if (newest !== undefined && newest.baseOffset! >= baseOffset && newest.sequence < batch.sequence) {
-      world.violated(`${this.name}: sequence ${batch.sequence} at ${baseOffset} is behind an older one`);
+    if (
+      newest !== undefined && newest.baseOffset! >= baseOffset && newest.sequence < batch.sequence
+    ) {
+      world.violated(
+        `${this.name}: sequence ${batch.sequence} at ${baseOffset} is behind an older one`,
+      );
     }
     batch.baseOffset = baseOffset;
     lane.acknowledged.push(batch);

@@ -1,5 +1,5 @@
 /** One Produce call for one partition, judged. */
-import { errorName, type ErrorName } from "../../../src/protocol/error_code.ts";
+import { type ErrorName, errorName } from "../../../src/protocol/error_code.ts";
 import { produceApi } from "../../../src/protocol/message/00_produce.ts";
 import type { KafkaClient } from "../kafka_client.ts";
 

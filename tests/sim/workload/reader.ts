@@ -44,7 +44,9 @@ export class Reader {
           timeoutMs: TIMEOUT_MS,
         });
         if (isUnknownTopic(answer.error)) return;
-        if (answer.error === "OFFSET_OUT_OF_RANGE") return this.#outOfRange(topic, answer.by, offset);
+        if (answer.error === "OFFSET_OUT_OF_RANGE") {
+          return this.#outOfRange(topic, answer.by, offset);
+        }
         if (answer.code !== 0 && !isTransient(answer.error)) {
           return unexpected(this.#context, `${this.#name} reading`, answer.code);
         }
@@ -60,6 +62,8 @@ export class Reader {
   #outOfRange(topic: SimTopic, by: number, offset: number): void {
     const isReplaced = by < this.#context.cluster.starts - 1;
     if (topic.mayTrim || topic.doomed || isReplaced) return;
-    this.#context.world.violated(`I12: offset ${offset} of ${topic.name} is out of range on n${by}`);
+    this.#context.world.violated(
+      `I12: offset ${offset} of ${topic.name} is out of range on n${by}`,
+    );
   }
 }

@@ -15,7 +15,7 @@ const TOPICS_MIN = 1;
 
 const RETENTION = [
   { name: "retention.bytes", value: "2000" },
-  { name: "segment.bytes", value: "1500" },
+  { name: "segment.ms", value: "2000" },
 ];
 
 export class TopicAdmin {
@@ -76,7 +76,9 @@ export class TopicAdmin {
     }, TIMEOUT_MS);
     const { errorCode, topicId } = response.topics[0]!;
     const error = errorName(errorCode);
-    if (errorCode === 0) return this.#add(name, topicId!, mayTrim, response.topics[0]!.numPartitions!);
+    if (errorCode === 0) {
+      return this.#add(name, topicId!, mayTrim, response.topics[0]!.numPartitions!);
+    }
     // An attempt before this one came through, its answer did not.
     if (error === "TOPIC_ALREADY_EXISTS") return await this.#find(name);
     if (!isTransient(error)) unexpected(this.#context, `creation of ${name} by n${by}`, errorCode);
