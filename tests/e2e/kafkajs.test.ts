@@ -1,7 +1,7 @@
 /** kafkajs, unmodified, over TCP against the broker as a process. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { CompressionCodecs, CompressionTypes, Kafka, logLevel } from "kafkajs";
+import { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } from "kafkajs";
 import { createCodecs } from "../../src/adapters/codecs.ts";
 import type { CodecName } from "../../src/env/codecs.ts";
 import { type BrokerProcess, startBroker, tempDir } from "../support/broker_process.ts";
@@ -212,7 +212,11 @@ test("topic administration", async () => {
   assert.equal(described!.partitions.length, 5);
   const configs = await admin.describeConfigs({
     includeSynonyms: false,
-    resources: [{ type: 2, name: "managed", configNames: ["retention.ms"] }],
+    resources: [{
+      type: ConfigResourceTypes.TOPIC,
+      name: "managed",
+      configNames: ["retention.ms"],
+    }],
   });
   assert.equal(configs.resources[0]!.configEntries[0]!.configValue, "1000000");
   await admin.deleteTopics({ topics: ["managed"] });

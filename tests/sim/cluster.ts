@@ -34,6 +34,7 @@ const RESTART_MS = 500;
 const STOP_MS_MAX = 30_000;
 
 /** Faults at start that only a loss or a bug explains when the store is sound. */
+const STORE_UNUSABLE = "The object store cannot be used: ";
 const FATAL_AT_START = new Set(["data-loss", "corrupt", "config", "object-missing"]);
 
 export class Cluster {
@@ -128,7 +129,11 @@ export class Cluster {
     const { process } = instance;
     if (!process.alive) return;
     const isNewest = instance.index === this.#instances.length - 1;
-    if (!(error instanceof FaultError)) {
+    const isStoreDown = instance.node === null && messageOf(error).startsWith(STORE_UNUSABLE) &&
+      this.#options.store.isFaulty;
+    if (isStoreDown) {
+      // The probe cannot tell an outage from a wrong address: the process exits, its supervisor tries again.
+    } else if (!(error instanceof FaultError)) {
       world.violated(`${process.name} ends by a bug: ${messageOf(error)}`);
     } else if (FATAL_AT_START.has(error.code)) {
       world.violated(`${process.name} ends: ${error.code}: ${error.message}`);

@@ -52,6 +52,8 @@ export interface Landed {
 
 const SLOW_MS = 10_000;
 const TIMEOUT_MS = 8_000;
+/** After this nothing that left before the healing is still on its way back. */
+const HEALED_MS = 60_000;
 const PAGE_KEYS = 20;
 
 interface Request<T> {
@@ -74,6 +76,7 @@ export class SimStore {
   /** The store's own clock against true time. */
   skewMs = 0;
   #requests = 0;
+  #isFaulty: boolean;
   #outageUntilMs = 0;
   /** Decides about a request as it is made; null for the usual chance. */
   judge: ((number: number, op: StoreOp, key: string, process: SimProcess) => void) | null = null;
@@ -81,6 +84,7 @@ export class SimStore {
   constructor(world: World, faults: StoreFaults) {
     this.world = world;
     this.faults = faults;
+    this.#isFaulty = faults !== NO_STORE_FAULTS;
     this.#random = world.random("store");
     this.bucket = createMemoryStore({
       nowMs: () => world.wallMs + this.skewMs,
@@ -91,6 +95,11 @@ export class SimStore {
 
   get requests(): number {
     return this.#requests;
+  }
+
+  /** Whether a request may fail at all; stays true for those that were under way when the store healed. */
+  get isFaulty(): boolean {
+    return this.#isFaulty;
   }
 
   onLanded(listener: (landed: Landed) => void): void {
@@ -106,6 +115,7 @@ export class SimStore {
     this.world.note("store is healed");
     this.faults = { ...NO_STORE_FAULTS, latencyMs: this.faults.latencyMs };
     this.#outageUntilMs = 0;
+    this.world.after(HEALED_MS, () => void (this.#isFaulty = false));
   }
 
   /** The store as one process sees it. */

@@ -140,11 +140,15 @@ export class Coordinator {
     }
     const enough = new AbortController();
     const running = this.#loading.run(partition, () => this.#load(topic, partition))
-      .catch((error: unknown) => this.#loadFailed(partition, error))
-      .finally(() => enough.abort());
+      .catch((error: unknown) => this.#loadFailed(partition, error));
     const late = sleep(env.clock, GROUP_LOAD_WAIT_MS, enough.signal)
       .then((): ShardFound => ({ ok: false, error: "COORDINATOR_LOAD_IN_PROGRESS" }));
-    return await Promise.race([running, late]);
+    try {
+      return await Promise.race([running, late]);
+    } finally {
+      // Only once the race is decided: an earlier abort would let the sleep overtake the load's answer.
+      enough.abort();
+    }
   }
 
   #loadFailed(partition: number, error: unknown): ShardFound {

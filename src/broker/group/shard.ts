@@ -43,7 +43,15 @@ export interface ShardOptions {
 export interface GroupEntry {
   readonly group: Group;
   readonly offsets: OffsetTable;
+  /** Commits that are in the log and not in the table yet. */
+  commits: number;
   cancelTimer: () => void;
+}
+
+/** Nobody ever was in it and nothing of it is stored: it needs no tombstone. */
+function isUnused({ group, offsets, commits }: GroupEntry): boolean {
+  return group.generation === 0 && group.members.size === 0 && group.pending.size === 0 &&
+    offsets.size === 0 && commits === 0;
 }
 
 /** The log is rewritten when it is this many times larger than what is alive in it. */
@@ -93,7 +101,12 @@ export class Shard {
   #put(group: Group): GroupEntry {
     const old = this.#groups.get(group.groupId);
     old?.cancelTimer();
-    const entry = { group, offsets: old?.offsets ?? new OffsetTable(), cancelTimer: () => {} };
+    const entry = {
+      group,
+      offsets: old?.offsets ?? new OffsetTable(),
+      commits: old?.commits ?? 0,
+      cancelTimer: () => {},
+    };
     this.#groups.set(group.groupId, entry);
     return entry;
   }
@@ -109,7 +122,7 @@ export class Shard {
       if (read.batches.length === 0) break;
       for (const batch of read.batches) at = this.#replay(batch);
     }
-    for (const entry of this.#groups.values()) this.reschedule(entry);
+    for (const entry of Array.from(this.#groups.values())) this.reschedule(entry);
   }
 
   #replay(batch: Uint8Array): number {
@@ -171,24 +184,41 @@ export class Shard {
 
   /** Offsets count once they are durable. */
   async commit(entry: GroupEntry, offsets: readonly OffsetEntry[]): Promise<void> {
-    await this.append(offsets.map((offset) => offsetRecord(entry.group.groupId, offset)));
-    for (const offset of offsets) entry.offsets.set(offset);
+    entry.commits += 1;
+    try {
+      await this.append(offsets.map((offset) => offsetRecord(entry.group.groupId, offset)));
+      for (const offset of offsets) entry.offsets.set(offset);
+    } finally {
+      entry.commits -= 1;
+    }
   }
 
-  /** Removes an empty group and all its offsets. */
+  /**
+   * Removes an empty group and all its offsets. It is forgotten where its tombstone stands in the log:
+   * what comes later belongs to a new group of that name.
+   */
   async delete(entry: GroupEntry): Promise<void> {
     const { groupId } = entry.group;
-    entry.group.state = "Dead";
     const tombstones = [...entry.offsets.entries()].map((offset) =>
       offsetTombstone(groupId, offset)
     );
-    await this.append([...tombstones, groupTombstone(groupId)]);
-    if (this.#groups.get(groupId) === entry) this.#forget(groupId);
+    const stored = this.append([...tombstones, groupTombstone(groupId)]);
+    this.#forget(groupId);
+    try {
+      await stored;
+    } catch (error) {
+      if (!this.#closed && !this.#groups.has(groupId)) {
+        entry.group.state = "Empty";
+        this.#groups.set(groupId, entry);
+      }
+      throw error;
+    }
   }
 
   /** Sets the group's one timer to its next deadline; call it after every change of the group. */
   reschedule(entry: GroupEntry): void {
     entry.cancelTimer();
+    if (isUnused(entry)) return this.#forget(entry.group.groupId);
     const deadlineMs = nextDeadline(entry.group);
     if (deadlineMs === null || this.#closed) return;
     const delayMs = Math.max(0, deadlineMs - this.host.monotonicMs());
@@ -206,13 +236,15 @@ export class Shard {
 
   async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
     const { group, offsets } = entry;
+    // A tombstone behind a commit that is under way would take the new offset along.
+    if (entry.commits > 0) return;
     const expired = expiredOffsets(group, offsets, nowMs, this.#options.retentionMs);
     const gone = [...offsets.entries()].filter(({ topicId }) =>
       !this.#options.topicExists(topicId)
     );
     const dropped = new Set([...expired, ...gone]);
     const empty = group.state === "Empty" && group.pending.size === 0;
-    if (empty && dropped.size > 0 && dropped.size === offsets.size) return await this.delete(entry);
+    if (empty && dropped.size === offsets.size) return await this.delete(entry);
     if (dropped.size === 0) return;
     await this.append([...dropped].map((offset) => offsetTombstone(group.groupId, offset)));
     for (const { topic, partition } of dropped) offsets.delete(topic, partition);
