@@ -55,6 +55,12 @@ test("a negative frame length closes the connection", async () => {
   assert.equal(q.client.unread, 0);
 });
 
+test("an empty frame closes the connection", async () => {
+  const q = await startQuirks();
+  q.client.push(length(0));
+  await q.client.closed;
+});
+
 test("a frame above socket.request.max.bytes closes the connection, one at the limit does not", async () => {
   const q = await startQuirks({ "socket.request.max.bytes": "2000" });
   const other = q.node.connect();

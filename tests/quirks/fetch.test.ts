@@ -218,6 +218,29 @@ test("CurrentLeaderEpoch below ours is FENCED, above UNKNOWN, -1 not looked at",
   assert.equal(await ask(-1), "NONE");
 });
 
+test("from v16 on a fenced epoch comes with the leader and where it is (KIP-951)", async () => {
+  const before = await startQuirks();
+  const id = await before.topic("t");
+  await before.produce("t", batch(["a"]));
+  const q = await restarted(before, { clean: true });
+  await q.produce("t", batch(["b"]));
+  const { topics } = await q.metadata(["t"]);
+  const { leaderEpoch } = topics[0]!.partitions[0]!;
+  for (const version of [15, 16]) {
+    const stale = { currentLeaderEpoch: leaderEpoch - 1 };
+    const answer = await q.call(fetchApi, version, fetchRequest({ id }, 0, stale));
+    const [found] = answer.responses[0]!.partitions;
+    assert.equal(errorName(found!.errorCode), "FENCED_LEADER_EPOCH");
+    const known = version === 16;
+    assert.deepEqual(found!.currentLeader, {
+      leaderId: known ? 1 : -1,
+      leaderEpoch: known ? leaderEpoch : -1,
+    });
+    const places = answer.nodeEndpoints.map(({ nodeId, host, port }) => [nodeId, host, port]);
+    assert.deepEqual(places, known ? [[1, "127.0.0.1", 9092]] : []);
+  }
+});
+
 test("LastFetchedEpoch that does not fit answers a diverging epoch, no records, no error", async () => {
   const before = await filled(["a"]);
   const first = batchesOf((await before.fetch("t", 0)).records)[0]!.partitionLeaderEpoch;

@@ -17,7 +17,7 @@ export interface MemberOptions {
   readonly rebalanceTimeoutMs?: number;
   readonly protocolType?: string;
   /** Names with their metadata; a bare name has its own name as metadata. */
-  readonly protocols?: readonly (string | readonly [name: string, metadata: string])[];
+  readonly protocols?: readonly (string | readonly [name: string, metadata: string | Uint8Array])[];
 }
 
 export class GroupMember {
@@ -52,7 +52,7 @@ export class GroupMember {
         protocolType,
         protocols: protocols.map((one) => {
           const [name, metadata] = typeof one === "string" ? [one, one] : one;
-          return { name, metadata: toUtf8(metadata) };
+          return { name, metadata: typeof metadata === "string" ? toUtf8(metadata) : metadata };
         }),
       }, clientId),
     );

@@ -558,6 +558,23 @@ test("a restarted static member that changes the protocol starts a rebalance", a
   assert.equal((await rejoined.answer).protocolName, "sticky");
 });
 
+test("a static member that is away is waited for, again and again, until its session ends", async () => {
+  const q = await startQuirks();
+  const options = { sessionTimeoutMs: 30_000, rebalanceTimeoutMs: 10_000 };
+  const fixed = new GroupMember(q, { ...options, instanceId: "a" });
+  const dynamic = new GroupMember(q, options);
+  await stableGroup(q, [fixed, dynamic]);
+  await dynamic.leave();
+  await q.node.clock.advance(15_000);
+  assert.equal(await fixed.beat(), "REBALANCE_IN_PROGRESS");
+  await q.node.clock.advance(15_000);
+  assert.equal((await fixed.join()).error, "NONE");
+  await fixed.sync();
+  await q.node.clock.advance(30_000);
+  assert.equal(await fixed.beat(), "UNKNOWN_MEMBER_ID");
+  assert.equal(await stateOf(q), "Empty");
+});
+
 test("an instance id under another member id is FENCED_INSTANCE_ID", async () => {
   const q = await startQuirks();
   const member = new GroupMember(q, { instanceId: "a" });

@@ -5,7 +5,10 @@ import { setInt64 } from "../../src/lib/bytes.ts";
 import { ZERO_UUID } from "../../src/lib/uuid.ts";
 import { errorName } from "../../src/protocol/error_code.ts";
 import { produceApi } from "../../src/protocol/message/00_produce.ts";
+import { offsetFetchApi } from "../../src/protocol/message/09_offset_fetch.ts";
 import { findCoordinatorApi } from "../../src/protocol/message/10_find_coordinator.ts";
+import { createTopicsApi } from "../../src/protocol/message/19_create_topics.ts";
+import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
 import { codecOf } from "../../src/protocol/record_batch.ts";
 import { createMemoryStore } from "../../src/object/memory.ts";
 import { readResponse } from "../support/wire.ts";
@@ -493,3 +496,57 @@ for (const clean of [true, false]) {
     ]);
   });
 }
+
+// Section 7, trouble with the store.
+
+test("a store that fails is a retriable error to producers, and everything drains when it is back", async () => {
+  const clock = createFakeClock();
+  const store = faultyStore(createMemoryStore(clock), clock);
+  const q = await startQuirks({}, { clock, store });
+  await q.topic("t");
+  await q.produce("t", batch(["before"]));
+  store.setPlan(({ op }) => op === "put" ? { kind: "fail" } : undefined);
+  const waiting = [0, 1].map(async (sequence) => {
+    const client = q.node.connect();
+    const records = batch([`${sequence}`], { producer: [3, 0, sequence] });
+    const answer = await client.call(produceApi, 9, produceRequest("t", records));
+    return errorName(answer.responses[0]!.partitionResponses[0]!.errorCode);
+  });
+  await clock.advance(31_000);
+  for (const error of await Promise.all(waiting)) {
+    assert.ok(["REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS"].includes(error), error);
+  }
+  assert.equal((await q.fetch("t", 0)).highWatermark, 1, "what was durable can be read meanwhile");
+  store.setPlan();
+  await clock.advance(60_000);
+  for (const sequence of [0, 1]) {
+    const records = batch([`${sequence}`], { producer: [3, 0, sequence] });
+    assert.equal((await q.produce("t", records)).error, "NONE");
+  }
+  assert.deepEqual(valuesOf((await q.fetch("t", 0)).records), ["before", "0", "1"]);
+});
+
+test("while the store fails nobody is told an unknown error or an empty success", async () => {
+  const clock = createFakeClock();
+  const store = faultyStore(createMemoryStore(clock), clock);
+  const q = await startQuirks({}, { clock, store });
+  await q.topic("t");
+  store.setPlan(({ op }) => op === "put" ? { kind: "fail" } : undefined);
+  const asked = {
+    join: q.node.connect().call(findCoordinatorApi, 3, { key: "g" }),
+    offsets: q.node.connect().call(offsetFetchApi, 7, { groupId: "g", topics: null }),
+    create: q.node.connect().call(createTopicsApi, 5, {
+      topics: [{ name: "u", numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }],
+    }),
+    ids: q.node.connect().call(initProducerIdApi, 4, {
+      transactionalId: null,
+      transactionTimeoutMs: 0,
+    }),
+  };
+  await clock.advance(120_000);
+  const { join, offsets, create, ids } = asked;
+  assert.equal(errorName((await join).errorCode), "COORDINATOR_NOT_AVAILABLE");
+  assert.equal(errorName((await offsets).errorCode), "COORDINATOR_NOT_AVAILABLE");
+  assert.equal(errorName((await create).topics[0]!.errorCode), "REQUEST_TIMED_OUT");
+  assert.equal(errorName((await ids).errorCode), "COORDINATOR_NOT_AVAILABLE");
+});

@@ -215,9 +215,10 @@ export async function startQuirks(
 export async function restarted(
   q: Quirks,
   { clean }: { readonly clean: boolean },
+  kafka: Readonly<Record<string, string>> = {},
 ): Promise<Quirks> {
   const { clock, store } = q.node;
   if (clean) await q.node.close();
   incarnations += 1;
-  return await startQuirks({}, { clock, store, seed: incarnations });
+  return await startQuirks(kafka, { clock, store, seed: incarnations });
 }

@@ -51,7 +51,7 @@ export class Nemesis {
       case "wall-jump":
         return this.#jumpWall();
       case "store-jump":
-        this.#store.skewMs += between(this.#random, -600_000, 600_000);
+        this.#store.skewMs += Math.round(between(this.#random, -600_000, 600_000));
         return this.#world.note(`store clock is off by ${Math.round(this.#store.skewMs)} ms`);
       case "crash-at-call":
         return this.#crashAtCall(this.#store.requests + 1 + randomInt(this.#random, 60));
@@ -66,7 +66,7 @@ export class Nemesis {
 
   #jumpWall(): void {
     for (const process of this.#cluster.processes()) {
-      process.wallSkewMs += between(this.#random, -DAY_MS, DAY_MS);
+      process.wallSkewMs += Math.round(between(this.#random, -DAY_MS, DAY_MS));
       this.#world.note(`${process.name} wall clock is off by ${Math.round(process.wallSkewMs)} ms`);
     }
   }

@@ -19,7 +19,7 @@ import type { NetFaults } from "./sim_net.ts";
 import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
 import type { Context, SimTopic } from "./workload/context.ts";
 import { Committer } from "./workload/committer.ts";
-import { fetchFrom } from "./workload/fetch.ts";
+import { earliestOf, fetchFrom } from "./workload/fetch.ts";
 import { IdempotentProducer } from "./workload/idempotent_producer.ts";
 import { PlainProducer } from "./workload/plain_producer.ts";
 import { Reader } from "./workload/reader.ts";
@@ -236,8 +236,10 @@ class Run {
           timeoutMs: 30_000,
         });
         const { logStart, watermark } = answer;
-        if (answer.error === "OFFSET_OUT_OF_RANGE" && logStart > offset) offset = logStart;
-        else if (answer.code === 0) {
+        if (answer.error === "OFFSET_OUT_OF_RANGE") {
+          offset = await earliestOf(client, topic.name, partition) ?? offset;
+        }
+        if (answer.code === 0) {
           for (const one of answer.records) records.set(one.offset, one.value);
           const last = answer.records.at(-1)?.offset;
           if (last === undefined) {

@@ -1,7 +1,7 @@
 /**
  * OffsetCommit (key 8), versions 2-10.
  * Behaviour: an offset counts once its record is durable; a commit that changes nothing is answered
- * without a write until its time has to be refreshed. Retention times of v2-4 are ignored.
+ * without a write until its time has to be refreshed. A retention time of v2-4 is obeyed.
  * Version notes: 7 static members (KIP-345) · 9 GROUP_ID_NOT_FOUND (KIP-848) · 10 topic ids (KIP-516).
  */
 import { toUtf8 } from "../../lib/bytes.ts";
@@ -15,7 +15,7 @@ import type { TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import { checkIdentity, type Group, touch } from "../group/group.ts";
 import type { GroupServices } from "../group/services.ts";
-import { isRepeat, type OffsetEntry } from "../group/offset_table.ts";
+import { isRepeat, NEVER, type OffsetEntry } from "../group/offset_table.ts";
 import type { GroupEntry, Shard } from "../group/shard.ts";
 import type { Handler } from "../handler.ts";
 
@@ -101,7 +101,12 @@ function partitionError(
   return bytes > rules.metadataBytesMax ? "OFFSET_METADATA_TOO_LARGE" : "NONE";
 }
 
-function entryOf(row: TopicRow, partition: RequestPartition, nowMs: number): OffsetEntry {
+function entryOf(
+  row: TopicRow,
+  partition: RequestPartition,
+  nowMs: number,
+  retentionMs: number,
+): OffsetEntry {
   return {
     topic: row.name,
     partition: partition.partitionIndex,
@@ -109,6 +114,7 @@ function entryOf(row: TopicRow, partition: RequestPartition, nowMs: number): Off
     leaderEpoch: partition.committedLeaderEpoch,
     metadata: partition.committedMetadata ?? "",
     committedAtMs: nowMs,
+    expireAtMs: retentionMs < 0 ? NEVER : Math.min(nowMs + retentionMs, Number.MAX_SAFE_INTEGER),
     topicId: row.topicId,
   };
 }
@@ -122,7 +128,7 @@ function check(rules: Rules, request: OffsetCommitRequest, version: number): Che
     for (const partition of topic.partitions) {
       const error = partitionError(rules, row, partition, version);
       errors.set(partition, error);
-      if (error === "NONE") offsets.push(entryOf(row!, partition, nowMs));
+      if (error === "NONE") offsets.push(entryOf(row!, partition, nowMs, request.retentionTimeMs));
     }
   }
   return { offsets, errors };

@@ -2,9 +2,10 @@
  * Which committed offsets have outlived their retention (KIP-211). Pure.
  * A group with members keeps the offsets of topics that somebody subscribes to; a group without
  * members counts from when it became empty; a group that never had members counts from each commit.
+ * An expiry that a client from before KIP-211 set for its commit stands in place of the retention.
  */
 import type { Group } from "./group.ts";
-import type { OffsetEntry, OffsetTable } from "./offset_table.ts";
+import { NEVER, type OffsetEntry, type OffsetTable } from "./offset_table.ts";
 import { subscribedTopics } from "./subscription.ts";
 
 export function expiredOffsets(
@@ -13,17 +14,20 @@ export function expiredOffsets(
   nowMs: number,
   retentionMs: number,
 ): OffsetEntry[] {
-  const isOld = (sinceMs: number) => nowMs - sinceMs >= retentionMs;
+  const isOld = ({ expireAtMs }: OffsetEntry, sinceMs: number) =>
+    expireAtMs === NEVER ? nowMs - sinceMs >= retentionMs : nowMs >= expireAtMs;
   const all = [...offsets.entries()];
   if (group.members.size === 0) {
     const hadMembers = group.protocolType !== null;
-    return all.filter((entry) =>
-      isOld(
-        hadMembers ? Math.max(group.stateChangedAtMs, entry.committedAtMs) : entry.committedAtMs,
-      )
-    );
+    return all.filter((entry) => {
+      const { committedAtMs } = entry;
+      return isOld(
+        entry,
+        hadMembers ? Math.max(group.stateChangedAtMs, committedAtMs) : committedAtMs,
+      );
+    });
   }
   const subscribed = subscribedTopics(group);
   if (subscribed === null) return [];
-  return all.filter((entry) => !subscribed.has(entry.topic) && isOld(entry.committedAtMs));
+  return all.filter((entry) => !subscribed.has(entry.topic) && isOld(entry, entry.committedAtMs));
 }

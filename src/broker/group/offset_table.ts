@@ -7,6 +7,8 @@ export interface CommittedOffset {
   readonly leaderEpoch: number;
   readonly metadata: string;
   readonly committedAtMs: number;
+  /** Set by clients from before KIP-211; else NEVER, and the broker's retention counts. */
+  readonly expireAtMs: number;
   /** Tells a topic from an earlier one of the same name; zero in records of older writers. */
   readonly topicId: Uuid;
 }
@@ -17,6 +19,10 @@ export interface TopicPartition {
 }
 
 export type OffsetEntry = TopicPartition & CommittedOffset;
+
+export const NEVER = -1;
+/** Of its own retention: how much longer a repeat must live to be worth a write. */
+const REFRESH_FRACTION = 10;
 
 function keyOf(topic: string, partition: number): string {
   return `${partition}/${topic}`;
@@ -63,5 +69,14 @@ export function isRepeat(
     known.leaderEpoch === next.leaderEpoch &&
     known.metadata === next.metadata &&
     known.topicId === next.topicId &&
-    next.committedAtMs - known.committedAtMs < refreshMs;
+    next.committedAtMs - known.committedAtMs < refreshMs &&
+    livesAsLong(known, next);
+}
+
+function livesAsLong(known: OffsetEntry, next: OffsetEntry): boolean {
+  if (known.expireAtMs === NEVER || next.expireAtMs === NEVER) {
+    return known.expireAtMs === next.expireAtMs;
+  }
+  const retentionMs = next.expireAtMs - next.committedAtMs;
+  return Math.abs(next.expireAtMs - known.expireAtMs) * REFRESH_FRACTION < retentionMs;
 }

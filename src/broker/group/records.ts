@@ -8,10 +8,12 @@ import {
   offsetCommitValue,
 } from "../../protocol/message/offsets_topic.ts";
 import { createGroup, type Group, type Member, metadataOf, NO_BYTES } from "./group.ts";
-import type { OffsetEntry, TopicPartition } from "./offset_table.ts";
+import { NEVER, type OffsetEntry, type TopicPartition } from "./offset_table.ts";
 
 const OFFSET_KEY_VERSION = 1;
 const OFFSET_VALUE_VERSION = 4;
+/** The only one with an expiry of its own; it has neither leader epoch nor topic id, as in Kafka. */
+const EXPIRING_VALUE_VERSION = 1;
 const GROUP_KEY_VERSION = 2;
 const GROUP_VALUE_VERSION = 3;
 
@@ -34,14 +36,19 @@ export type GroupRecord =
 export function offsetRecord(groupId: string, entry: OffsetEntry): KeyValue {
   return {
     key: offsetKey(groupId, entry),
-    value: encodeVersioned(offsetCommitValue, OFFSET_VALUE_VERSION, {
+    value: encodeVersioned(offsetCommitValue, valueVersion(entry), {
       offset: entry.offset,
       leaderEpoch: entry.leaderEpoch,
       metadata: entry.metadata,
       commitTimestamp: entry.committedAtMs,
+      expireTimestamp: entry.expireAtMs,
       topicId: entry.topicId,
     }),
   };
+}
+
+function valueVersion({ expireAtMs }: OffsetEntry): number {
+  return expireAtMs === NEVER ? OFFSET_VALUE_VERSION : EXPIRING_VALUE_VERSION;
 }
 
 function offsetKey(group: string, { topic, partition }: TopicPartition): Uint8Array {
@@ -136,11 +143,12 @@ export function readGroupRecord(
   const at = { topic, partition };
   if (value === null) return { kind: "offset", groupId, at, entry: null };
   const stored = decodeGrowing(offsetCommitValue, value);
-  const { offset, leaderEpoch, metadata, commitTimestamp: committedAtMs, topicId } = stored;
+  const { offset, leaderEpoch, metadata, topicId } = stored;
+  const { commitTimestamp: committedAtMs, expireTimestamp: expireAtMs } = stored;
   return {
     kind: "offset",
     groupId,
     at,
-    entry: { ...at, offset, leaderEpoch, metadata, committedAtMs, topicId },
+    entry: { ...at, offset, leaderEpoch, metadata, committedAtMs, expireAtMs, topicId },
   };
 }

@@ -218,6 +218,7 @@ export class Shard {
   /** Sets the group's one timer to its next deadline; call it after every change of the group. */
   reschedule(entry: GroupEntry): void {
     entry.cancelTimer();
+    if (this.#groups.get(entry.group.groupId) !== entry) return;
     if (isUnused(entry)) return this.#forget(entry.group.groupId);
     const deadlineMs = nextDeadline(entry.group);
     if (deadlineMs === null || this.#closed) return;

@@ -1,11 +1,11 @@
 /**
  * OffsetCommit, key 8, versions 2-10, flexible from 8.
- * 2-4 carry a retention time that nobody obeys any more, 6 adds the leader epoch (KIP-320), 7
+ * 2-4 carry a retention time (before KIP-211), 6 adds the leader epoch (KIP-320), 7
  * static members (KIP-345), 9 the errors of the newer group protocol (KIP-848), 10 topic ids
  * instead of names.
  */
 import { api } from "../api.ts";
-import { int16, int32, int64, string, uuid } from "../primitive.ts";
+import { int16, int32, int64, int64Clamped, string, uuid } from "../primitive.ts";
 import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";
 
 const VERSIONS = { min: 2, max: 10, flexibleFrom: 8 };
@@ -28,7 +28,7 @@ export const offsetCommitRequest = message("OffsetCommitRequest", VERSIONS, {
   generationIdOrMemberEpoch: since(0, int32, { default: -1 }),
   memberId: string,
   groupInstanceId: since(7, string, { nullableSince: 7, default: null }),
-  retentionTimeMs: since(0, int64, { until: 4, default: -1 }),
+  retentionTimeMs: since(0, int64Clamped, { until: 4, default: -1 }),
   topics: array(offsetCommitRequestTopic),
 });
 

@@ -1,6 +1,7 @@
 /** One Fetch call for one partition, decoded and checked. */
 import { type ErrorName, errorName } from "../../../src/protocol/error_code.ts";
 import { fetchApi } from "../../../src/protocol/message/01_fetch.ts";
+import { listOffsetsApi } from "../../../src/protocol/message/02_list_offsets.ts";
 import { readRecords } from "../../../src/protocol/record.ts";
 import { readBatchHeader, splitBatches } from "../../../src/protocol/record_batch.ts";
 import { checkContiguous, type ReadRecord } from "../checker/contiguous.ts";
@@ -73,4 +74,25 @@ export async function fetchFrom(
   past.logStart = Math.max(past.logStart, logStart);
   for (const one of records) history.know(past, one.offset, one.value, `read from n${by}`);
   return { ...failed, records };
+}
+
+const EARLIEST = -2;
+
+/** Throws NoAnswer; null when the partition cannot answer now. */
+export async function earliestOf(
+  client: KafkaClient,
+  name: string,
+  partition: number,
+): Promise<number | null> {
+  const request = {
+    replicaId: -1,
+    isolationLevel: 0,
+    topics: [{
+      name,
+      partitions: [{ partitionIndex: partition, currentLeaderEpoch: -1, timestamp: EARLIEST }],
+    }],
+  };
+  const { response } = await client.call(listOffsetsApi, 7, request, 30_000);
+  const answer = response.topics[0]?.partitions[0];
+  return answer?.errorCode === 0 ? answer.offset ?? null : null;
 }
