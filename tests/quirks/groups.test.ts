@@ -54,6 +54,15 @@ test("FindCoordinator answers every version in its own form; an empty id is fine
   }
 });
 
+test("a key type that is not served is INVALID_REQUEST for its key", async () => {
+  const q = await startQuirks();
+  for (const keyType of [2, 9]) {
+    const request = { keyType, coordinatorKeys: ["a"] };
+    const { coordinators } = await q.call(findCoordinatorApi, 6, request);
+    assert.equal(named(coordinators[0]!).error, "INVALID_REQUEST");
+  }
+});
+
 test("the first join finds a coordinator at once: nobody sees COORDINATOR_NOT_AVAILABLE", async () => {
   const q = await startQuirks();
   const { error } = await settled(q, new GroupMember(q, { version: 3 }).join());

@@ -399,6 +399,26 @@ test("the last five batches are duplicates: the original offset, nothing stored 
   assert.equal((await q.fetch("t", 12)).highWatermark, 12);
 });
 
+test("a duplicate of what is not durable yet waits like the original", async () => {
+  const clock = createFakeClock();
+  const store = faultyStore(createMemoryStore(clock), clock);
+  const q = await startQuirks({}, { clock, store });
+  await q.topic("t");
+  await q.produce("t", batch(["first"]));
+  store.setPlan(({ op }) => op === "put" ? { kind: "delay", delayMs: 5000 } : undefined);
+  const clients = [q.node.connect(), q.node.connect()];
+  for (const client of clients) {
+    const records = batch(["a"], { producer: [1, 0, 0] });
+    client.post(produceApi, 9, produceRequest("t", records));
+    await clock.settle();
+  }
+  await clock.advance(4000);
+  assert.deepEqual(clients.map(({ unread }) => unread), [0, 0]);
+  await clock.advance(2000);
+  assert.deepEqual(clients.map(({ unread }) => unread), [1, 1]);
+  assert.equal((await q.fetch("t", 0)).highWatermark, 2);
+});
+
 test("a duplicate in a LogAppendTime topic answers the original time", async () => {
   const q = await withTopic({ "message.timestamp.type": "LogAppendTime" });
   const send = () => q.produce("t", batch(["a"], { producer: [1, 0, 0] }));

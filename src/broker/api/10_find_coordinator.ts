@@ -1,8 +1,8 @@
 /**
  * FindCoordinator (key 10), versions 0-6.
  * Behaviour: a group's coordinator is the leader of its partition of `__consumer_offsets`, which is
- * created when the first client asks. Transactions and share groups do not exist yet: their
- * coordinator is not available.
+ * created when the first client asks. Transactions do not exist yet: their coordinator is not
+ * available. Share groups (key type 2) are INVALID_REQUEST, like any type that is not known.
  * Version notes: 4 many keys (KIP-699) · 6 share groups (KIP-932).
  */
 import { nodeId } from "../../lib/brand.ts";
