@@ -71,7 +71,8 @@ export function firstSequence(batch: ProducerBatch): number {
   return (batch.lastSequence - batch.offsetDelta + SEQUENCES) % SEQUENCES;
 }
 
-function isAfter(sequence: number, other: number): boolean {
+/** Half of the circle lies ahead, half behind. */
+export function isAfter(sequence: number, other: number): boolean {
   const ahead = (sequence - other + SEQUENCES) % SEQUENCES;
   return ahead > 0 && ahead < SEQUENCES / 2;
 }

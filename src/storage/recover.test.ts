@@ -13,6 +13,8 @@ import { streamEpoch, streamId } from "../lib/brand.ts";
 import { isFault } from "../lib/errors.ts";
 import { walEpochPrefix, walKey } from "../object/object_key.ts";
 import type { StreamView } from "./ports.ts";
+import type { ObjectStore } from "../object/object_store.ts";
+import { recoverNode } from "./recover.ts";
 import { Replay } from "./recover_replay.ts";
 import type { StreamRecord } from "./stream_record.ts";
 
@@ -143,6 +145,25 @@ describe("recovery of a node", () => {
     await assert.rejects(world.start(), (error) => isFault(error, "data-loss"));
     assert.deepEqual(await keysOf(world.store), before);
     assert.equal(world.metadata.stream(streamId(1))?.open, true);
+  });
+
+  test("a recoverer that slept while another finished is fenced, and reports no loss", async () => {
+    // Found by the simulator: it listed the slots, stood still, and then found them deleted.
+    const { world } = await crashed();
+    const ports = world.metadata.register(NODE);
+    let overtaken = false;
+    const store: ObjectStore = {
+      ...world.store,
+      async *list(prefix, options) {
+        yield* world.store.list(prefix, options);
+        if (overtaken) return;
+        overtaken = true;
+        await world.start();
+      },
+    };
+    const { env } = world;
+    const sleeper = recoverNode({ env, store, clusterId: CLUSTER, nodeId: NODE, ...ports });
+    await assert.rejects(sleeper, (error) => isFault(error, "fenced"));
   });
 
   test("the old incarnation can neither append nor commit afterwards", async () => {

@@ -5,7 +5,7 @@
  */
 import type { Env } from "../env/env.ts";
 import type { NodeEpoch, NodeId } from "../lib/brand.ts";
-import { messageOf } from "../lib/errors.ts";
+import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { OBJECT_ID_BLOCK, RECOVERY_BYTES_MAX } from "../lib/limits.ts";
 import { walEpochPrefix } from "../object/object_key.ts";
 import type { ObjectStore } from "../object/object_store.ts";
@@ -52,9 +52,31 @@ export async function recoverNode(options: RecoverNodeOptions): Promise<Recovere
   const ids = new IdPool(options.objects, options.idBlock ?? OBJECT_ID_BLOCK);
   let objects = 0;
   for (const { nodeId, epoch } of pending) {
-    objects += await recoverIncarnation(options, ids, nodeId, epoch);
+    try {
+      objects += await recoverIncarnation(options, ids, nodeId, epoch);
+    } catch (error) {
+      if (isFault(error, "data-loss")) await expectPending(options, nodeId, epoch);
+      throw error;
+    }
   }
   return { wals: pending.length, objects };
+}
+
+/**
+ * Slots are deleted once a recovery is finished: to a recoverer that was overtaken and does not know it
+ * yet, that looks like a loss. Throws FaultError `fenced` in that case.
+ */
+async function expectPending(
+  { objects, recovery }: RecoverNodeOptions,
+  node: NodeId,
+  epoch: NodeEpoch,
+): Promise<void> {
+  await objects.refresh();
+  const isPending = recovery.pendingRecoveries()
+    .some((one) => one.nodeId === node && one.epoch === epoch);
+  if (isPending) return;
+  const message = `Recovery of node ${node} epoch ${epoch} was finished by another recoverer`;
+  throw new FaultError("fenced", message, { retriable: false });
 }
 
 async function recoverIncarnation(

@@ -243,6 +243,14 @@ test("the broker shows the configs that tools read, with Kafka's defaults", asyn
   }
 });
 
+test("by design settings that would set nothing here are not shown", async () => {
+  const q = await startQuirks();
+  const { configs } = await describe(q, { type: BROKER, name: "1" });
+  const names = configs.map(({ name }) => name);
+  const absent = /^(transaction|quota|sasl|inter\.broker|log\.cleaner\.(enable|backoff))/;
+  assert.deepEqual(names.filter((name) => absent.test(name)), []);
+});
+
 test("numbers of the broker are never empty texts, which clients could not parse", async () => {
   const q = await startQuirks();
   const { configs } = await describe(q, { type: BROKER, name: "1" });

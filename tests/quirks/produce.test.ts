@@ -312,6 +312,20 @@ test("damaged compressed records are refused where the broker must look inside",
   }
 });
 
+test("by design the broker inflates nothing elsewhere: header and checksum speak for the records", async () => {
+  const q = await withTopic({ "message.timestamp.before.max.ms": "1000" });
+  const damaged = altered(batch(["x".repeat(100)], { codec: "gzip" }), (view) => {
+    view.setUint8(view.byteLength - 10, 0xa5);
+  });
+  assert.equal(await refused(q, damaged), "NONE");
+  const middle = [TIME, TIME - 5000, TIME].map((timestamp) => ({ timestamp }));
+  assert.equal(await refused(q, batch(middle)), "NONE");
+  const early = altered(batch(["a"]), (view) => setInt64(view, 35, TIME - 7));
+  assert.equal((await q.produce("t", early)).baseOffset, 4);
+  const found = (await q.fetch("t", 4)).records!;
+  assert.deepEqual(found.subarray(16), early.subarray(16), "the wrong largest time stays");
+});
+
 // Section 3.2, what is stored and answered.
 
 test("stored as sent, but for base offset and leader epoch; every codec is kept", async () => {

@@ -41,6 +41,8 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #instances: Instance[] = [];
   readonly #random: Random;
+  readonly #epochs = new Map<SimProcess, number>();
+  #newestEpoch = 0;
   #wanted = false;
   #fenced = 0;
 
@@ -72,8 +74,19 @@ export class Cluster {
     return this.#alive().map(({ process }) => process);
   }
 
-  indexOf(process: SimProcess): number {
-    return this.#instances.findIndex((instance) => instance.process === process);
+  registered(process: SimProcess, at: number): void {
+    this.#epochs.set(process, at);
+    this.#newestEpoch = at;
+  }
+
+  /** The node epoch of a process, 0 before it has one: who registers later knows more. */
+  epochOf(process: SimProcess): number {
+    return this.#epochs.get(process) ?? 0;
+  }
+
+  /** True for a process that another one has replaced, whether or not it knows. */
+  isReplaced(epoch: number): boolean {
+    return epoch < this.#newestEpoch;
   }
 
   #alive(): Instance[] {
@@ -128,7 +141,6 @@ export class Cluster {
     const { world } = this.#options;
     const { process } = instance;
     if (!process.alive) return;
-    const isNewest = instance.index === this.#instances.length - 1;
     const isStoreDown = instance.node === null && messageOf(error).startsWith(STORE_UNUSABLE) &&
       this.#options.store.isFaulty;
     if (isStoreDown) {
@@ -139,7 +151,9 @@ export class Cluster {
       world.violated(`${process.name} ends: ${error.code}: ${error.message}`);
     } else if (error.code === "fenced") {
       this.#fenced++;
-      if (isNewest) world.violated(`${process.name} is fenced by nobody: ${error.message}`);
+      if (!this.isReplaced(this.epochOf(process))) {
+        world.violated(`${process.name} is fenced by nobody: ${error.message}`);
+      }
     }
     process.kill(messageOf(error));
     this.#restart();

@@ -14,7 +14,7 @@ export class NoAnswer extends Error {
 
 export interface Answered<S> {
   readonly response: S;
-  /** Number of the process that answered: a larger one started later. */
+  /** Epoch of the process that answered: a larger one registered later. */
   readonly by: number;
 }
 
@@ -27,14 +27,21 @@ const EMPTY = new Uint8Array(0);
 
 class Line {
   readonly #end: ClientEnd;
-  readonly by: number;
+  readonly #cluster: Cluster;
   readonly #pending = new Map<number, Pending>();
   #bytes: Uint8Array = EMPTY;
   isOpen = true;
 
-  private constructor(end: ClientEnd, by: number) {
+  private constructor(end: ClientEnd, cluster: Cluster) {
     this.#end = end;
-    this.by = by;
+    this.#cluster = cluster;
+  }
+
+  get by(): number {
+    return this.#cluster.epochOf(this.#end.process);
+  }
+  get peer(): string {
+    return this.#end.process.name;
   }
 
   /** Null when nobody listens. */
@@ -44,7 +51,7 @@ class Line {
       onBytes: (bytes) => line?.receive(bytes),
       onClosed: () => line?.fail("disconnected"),
     });
-    if (end !== null) line = new Line(end, cluster.indexOf(end.process));
+    if (end !== null) line = new Line(end, cluster);
     return line;
   }
 
@@ -99,13 +106,14 @@ export class KafkaClient {
     version: number,
     request: QIn,
     timeoutMs: number,
+    label = "",
   ): Promise<Answered<SOut>> {
     const line = this.#open();
     if (line === null) return Promise.reject(new NoAnswer("connection refused"));
     const correlationId = ++this.#correlationId;
     const call = { version, correlationId, clientId: this.#name };
     const what = `${this.#name} #${correlationId} (api ${api.key})`;
-    this.#world.note(`${what} asks n${line.by}`);
+    this.#world.note(`${what} asks ${line.peer} ${label}`);
     return new Promise((resolve, reject) => {
       // A late answer could be taken for that of the next request: clients hang up.
       const cancel = this.#world.after(timeoutMs, () => line.close("time-out"));

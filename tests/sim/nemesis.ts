@@ -16,7 +16,8 @@ const KINDS = [
 ] as const;
 type Kind = typeof KINDS[number];
 
-const DAY_MS = 86_400_000;
+/** Two processes differ by less than the day after which an idle producer is forgotten. */
+const JUMP_MS = 11 * 3_600_000;
 
 export class Nemesis {
   readonly #world: World;
@@ -66,7 +67,7 @@ export class Nemesis {
 
   #jumpWall(): void {
     for (const process of this.#cluster.processes()) {
-      process.wallSkewMs += Math.round(between(this.#random, -DAY_MS, DAY_MS));
+      process.wallSkewMs = Math.round(between(this.#random, -JUMP_MS, JUMP_MS));
       this.#world.note(`${process.name} wall clock is off by ${Math.round(process.wallSkewMs)} ms`);
     }
   }

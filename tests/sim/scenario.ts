@@ -32,6 +32,12 @@ export interface RunOptions {
   readonly steps: number;
   /** No faults of store and network, no nemesis: what must work in any case. */
   readonly calm?: boolean;
+  /** One crash and little load, for loops over every store call. */
+  readonly small?: boolean;
+  /** Kills the process as it makes the n-th request of the run. */
+  readonly crashAtCall?: number;
+  /** What happens to requests of a process that dies: lands always, never, or by chance. */
+  readonly landsAfterDeath?: number;
   /** Breaks the node on purpose. */
   readonly wrapStore?: (
     store: ObjectStore,
@@ -74,6 +80,7 @@ class Run {
   readonly #plain: PlainProducer[] = [];
   readonly #idempotent: IdempotentProducer[] = [];
   readonly #committers: Committer[] = [];
+  readonly #admin: TopicAdmin;
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -81,7 +88,13 @@ class Run {
     const random = world.random("scenario");
     const calm = options.calm === true;
     const store = new SimStore(world, calm ? NO_STORE_FAULTS : SimStore.swarm(random));
-    const { wrapStore } = options;
+    const { wrapStore, crashAtCall, landsAfterDeath } = options;
+    if (landsAfterDeath !== undefined) store.landsAfterDeath = landsAfterDeath;
+    if (crashAtCall !== undefined) {
+      store.judge = (number) => {
+        if (number === crashAtCall) world.after(0, () => this.cluster.crash());
+      };
+    }
     this.world = world;
     this.store = store;
     this.#random = random;
@@ -92,7 +105,8 @@ class Run {
       storeHasPrices: chance(random, 0.3),
       properties: {
         "offsets.topic.num.partitions": "2",
-        "log.retention.check.interval.ms": "1000",
+        // Clients keep true time; the node's clock may be a day behind.
+        "log.message.timestamp.after.max.ms": String(30 * 86_400_000),
       },
       ...(wrapStore === undefined
         ? {}
@@ -107,8 +121,10 @@ class Run {
       draining: false,
       over: false,
     };
+    this.#admin = new TopicAdmin(this.context);
     const { clusterId } = this.cluster;
     this.#metadata = new MetadataChecker(world, store, clusterId);
+    this.#metadata.onRegistered = (process, at) => this.cluster.registered(process, at);
     watchDeletes(world, store, clusterId, this.#metadata);
     watchSeals(world, store, clusterId, this.#metadata);
   }
@@ -117,10 +133,9 @@ class Run {
     const { world } = this;
     world.note(`store faults ${JSON.stringify(this.store.faults)}`);
     this.cluster.start();
-    const admin = new TopicAdmin(this.context);
-    await world.drive(admin.begin(), PEACE_MS, "the first topics");
-    this.#load(admin);
-    await this.#storm();
+    await world.drive(this.#admin.begin(), PEACE_MS, "the first topics");
+    this.#load();
+    await (this.#options.small === true ? this.#crashOnce() : this.#storm());
     await this.#peace();
     await this.#questions("after the storm");
     await this.#idle();
@@ -130,8 +145,14 @@ class Run {
     this.context.over = true;
   }
 
-  #load(admin: TopicAdmin): void {
+  #load(): void {
     const random = this.#random;
+    if (this.#options.small === true) {
+      this.#idempotent.push(new IdempotentProducer(this.context, "i0"));
+      this.#committers.push(new Committer(this.context, "g0"));
+      void this.#idempotent[0]!.run(60);
+      return void this.#committers[0]!.run(200);
+    }
     const pauseMs = between(random, 5, 400);
     for (let i = 0; i < 1 + randomInt(random, 3); i++) {
       this.#idempotent.push(new IdempotentProducer(this.context, `i${i}`));
@@ -149,7 +170,13 @@ class Run {
     for (const one of [...this.#idempotent, ...this.#plain]) void one.run(pauseMs);
     for (const one of readers) void one.run(pauseMs * 2);
     for (const one of this.#committers) void one.run(pauseMs * 4);
-    if (chance(random, 0.5)) void admin.run(between(random, 1_000, 20_000));
+    if (chance(random, 0.5)) void this.#admin.run(between(random, 1_000, 20_000));
+  }
+
+  async #crashOnce(): Promise<void> {
+    await this.world.run(700);
+    this.cluster.crash();
+    await this.world.run(1_500);
   }
 
   async #storm(): Promise<void> {
@@ -167,10 +194,11 @@ class Run {
   async #peace(): Promise<void> {
     this.context.draining = true;
     this.store.heal();
-    this.store.judge = null;
+    if (this.#options.crashAtCall === undefined) this.store.judge = null;
     if (this.cluster.processes().length === 0) this.cluster.start();
     const isDone = () =>
       this.cluster.isSettled &&
+      this.#admin.isIdle &&
       [...this.#idempotent, ...this.#plain, ...this.#committers].every(({ isIdle }) => isIdle);
     if (await this.world.runUntil(isDone, PEACE_MS)) return;
     const waiting = this.#idempotent.filter(({ isIdle }) => !isIdle).map(({ name }) => name);

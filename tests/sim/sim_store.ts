@@ -53,7 +53,7 @@ export interface Landed {
 const SLOW_MS = 10_000;
 const TIMEOUT_MS = 8_000;
 /** After this nothing that left before the healing is still on its way back. */
-const HEALED_MS = 60_000;
+const HEALED_MS = 180_000;
 const PAGE_KEYS = 20;
 
 interface Request<T> {
@@ -78,6 +78,8 @@ export class SimStore {
   #requests = 0;
   #isFaulty: boolean;
   #outageUntilMs = 0;
+  /** Probability that a request lands although its process died meanwhile. */
+  landsAfterDeath = 0.5;
   /** Decides about a request as it is made; null for the usual chance. */
   judge: ((number: number, op: StoreOp, key: string, process: SimProcess) => void) | null = null;
 
@@ -219,7 +221,7 @@ export class SimStore {
       const { there, back, fault, laterMs } = this.#plan(op);
       const answer = (work: () => void) => world.after(back, () => process.deliver(work));
       const land = (isFirst: boolean) => {
-        if (!process.alive && chance(this.#random, 0.5)) {
+        if (!process.alive && !chance(this.#random, this.landsAfterDeath)) {
           return world.note(`store #${number} ${op} is lost with ${process.name}`);
         }
         this.#land(process, number, request).then((value) => {

@@ -4,6 +4,7 @@ import { FaultError } from "../../lib/errors.ts";
 import { ZERO_UUID } from "../../lib/uuid.ts";
 import { errorName } from "../../protocol/error_code.ts";
 import { produceApi } from "../../protocol/message/00_produce.ts";
+import { buildBatch } from "../../protocol/record_batch.ts";
 import { type BrokerWorld, createBrokerWorld } from "../../../tests/support/broker_world.ts";
 import { bind } from "../broker.ts";
 import { produceHandler } from "./00_produce.ts";
@@ -181,4 +182,27 @@ test("a refusal names the new leader from version 10 on", async () => {
   });
   assert.deepEqual(nodeEndpoints, [{ nodeId: 1, host: "broker.test", port: 9092, rack: null }]);
   assert.deepEqual((await ask(9)).nodeEndpoints, []);
+});
+
+test("a later sequence does not pass one that was refused while the log could not be opened", async () => {
+  // Found by the simulator: the log, once open, takes any first sequence, and sequence 0 could never get in.
+  const broker = await world();
+  await broker.createTopic("t");
+  const sequenced = (baseSequence: number) =>
+    buildBatch({
+      records: [{ key: null, value: new Uint8Array(1), headers: [], timestampMs: 1 }],
+      codec: null,
+      codecs: broker.env.codecs,
+      producerId: 7,
+      producerEpoch: 0,
+      baseSequence,
+    });
+  broker.openFault = new FaultError("store-unavailable", "down", { retriable: true });
+  const refused = await outcome(broker, { records: sequenced(0) });
+  assert.ok(!refused.startsWith("@"), refused);
+  broker.openFault = null;
+  const later = { records: sequenced(1) };
+  assert.equal(await outcome(broker, later), "OUT_OF_ORDER_SEQUENCE_NUMBER");
+  assert.equal(await outcome(broker, { records: sequenced(0) }), "@0");
+  assert.equal(await outcome(broker, { records: sequenced(1) }), "@1");
 });

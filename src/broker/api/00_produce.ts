@@ -20,6 +20,7 @@ import type { TopicRow } from "../../controller/image.ts";
 import type { AppendRefused, PartitionLog } from "../../log/partition_log.ts";
 import { hintedNodes, leaderHint } from "../endpoints.ts";
 import { type BrokerServices, CLOSE, type Handler } from "../handler.ts";
+import { RefusedSequences } from "../refused_sequences.ts";
 import { type AppendOutcome, appendTo, produceDeadline, refusalOf, settle } from "../produce.ts";
 
 type TopicData = ProduceRequest["topicData"][number];
@@ -85,32 +86,51 @@ function itemsOf(services: BrokerServices, data: TopicData, version: number): It
 }
 
 /** Sets the log, or the outcome when there is none to be had. */
-async function openLog(services: BrokerServices, item: Item, topic: TopicRow): Promise<void> {
+async function openLog(
+  services: BrokerServices,
+  item: Item,
+  topic: TopicRow,
+  refused: RefusedSequences,
+): Promise<void> {
+  const { index, records } = item.data;
   try {
-    const located = await services.partitions.open(topic.topicId, item.data.index);
+    const located = await services.partitions.open(topic.topicId, index);
     if (located.ok) item.log = located.log;
     else item.outcome = refuse(located.error);
   } catch (error) {
     item.outcome = refusalOf(error);
   }
+  if (item.outcome !== null && records !== null) refused.note(topic.topicId, index, records);
 }
 
 /** Without an await when all logs are open, which keeps the order of pipelined requests. */
-function openAll(services: BrokerServices, items: readonly Item[]): Promise<unknown> | null {
+function openAll(
+  services: BrokerServices,
+  items: readonly Item[],
+  refused: RefusedSequences,
+): Promise<unknown> | null {
   const opening: Promise<void>[] = [];
   for (const item of items) {
     const { topic, data } = item;
     if (item.outcome !== null || topic === undefined) continue;
     const log = services.partitions.peek(topic.topicId, data.index);
-    if (log === undefined) opening.push(openLog(services, item, topic));
+    if (log === undefined) opening.push(openLog(services, item, topic, refused));
     else item.log = log;
   }
   return opening.length === 0 ? null : Promise.all(opening);
 }
 
-function append(services: BrokerServices, item: Item): void {
-  const { log, data } = item;
+function append(services: BrokerServices, item: Item, refused: RefusedSequences): void {
+  const { log, data, topic } = item;
   if (item.outcome !== null || log === undefined || data.records === null) return;
+  const missing = topic === undefined
+    ? null
+    : refused.missingBefore(topic.topicId, data.index, data.records);
+  if (missing !== null) {
+    const message = `sequence ${missing} was refused before and is still missing`;
+    item.outcome = refuse("OUT_OF_ORDER_SEQUENCE_NUMBER", message);
+    return;
+  }
   item.outcome = appendTo(log, data.records);
   if (item.outcome.ok && !item.outcome.duplicate) {
     services.env.metrics.count("skerry_produce_bytes_total", {}, data.records.length);
@@ -174,6 +194,7 @@ function responseOf(
 export function produceHandler(
   services: BrokerServices,
 ): Handler<ProduceRequest, ProduceResponse> {
+  const refused = new RefusedSequences(services.env.clock);
   return {
     api: produceApi,
     min: 3,
@@ -186,9 +207,9 @@ export function produceHandler(
       for (const item of items) {
         item.outcome = whole === null ? shapeProblem(item, version, clientId) : refuse(whole);
       }
-      const opening = openAll(services, items);
+      const opening = openAll(services, items, refused);
       if (opening !== null) await opening;
-      for (const item of items) append(services, item);
+      for (const item of items) append(services, item, refused);
       context.admitted();
       if (request.acks === 0) return items.every(({ outcome }) => outcome?.ok) ? null : CLOSE;
       const waits = request.acks === -1 || services.config.text("skerry.acks.one") === "durable";

@@ -24,7 +24,8 @@ export function checkExactlyOnce(
   for (const [i, number] of numbers.entries()) {
     if (number !== first + i) {
       const kind = number < first + i ? "comes again" : "comes too early";
-      return world.violated(`${where}: record ${number} ${kind}, ${first + i} was next`);
+      const all = log.records.map(({ offset, value }) => `${offset}=${value}`).join(" ");
+      return world.violated(`${where}: record ${number} ${kind}, ${first + i} was next: ${all}`);
     }
   }
   if (log.logStart === 0 && numbers.length !== sent) {

@@ -19,7 +19,7 @@ export function checkWatermark(
     world.violated(
       `I12: ${
         name(history)
-      }: n${by} shows high watermark ${watermark} after ${seenBefore} was seen`,
+      }: epoch ${by} shows high watermark ${watermark} after ${seenBefore} was seen`,
     );
   }
   const own = history.watermarks.get(by) ?? 0;

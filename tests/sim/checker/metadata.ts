@@ -20,6 +20,7 @@ import { messageOf } from "../../../src/lib/errors.ts";
 import { dataKey, parseLogKey } from "../../../src/object/object_key.ts";
 import { readIndex } from "../../../src/storage/format/object_reader.ts";
 import type { StreamRange } from "../../../src/storage/ports.ts";
+import type { SimProcess } from "../process.ts";
 import type { Landed, SimStore } from "../sim_store.ts";
 import type { World } from "../world.ts";
 
@@ -45,7 +46,10 @@ export class MetadataChecker {
     return this.#replica.state;
   }
 
-  #onLanded({ op, key, created, bytes }: Landed): void {
+  /** Called with the process behind each registration, in the order of the log. */
+  onRegistered: ((process: SimProcess, at: number) => void) | null = null;
+
+  #onLanded({ op, key, created, bytes, process }: Landed): void {
     const at = parseLogKey(this.#clusterId, key);
     if (op !== "create" || !created || at === null || bytes === null) return;
     // A late duplicate of an entry that was trimmed, or of the last one: the protocol's to survive.
@@ -56,6 +60,7 @@ export class MetadataChecker {
       const { entry } = this.#replica.take(bytes);
       const types = entry.records.map(({ type }) => type).join(" ");
       this.#world.note(`metadata ${at}: ${types}`);
+      if (types.includes("node-registered")) this.onRegistered?.(process, at);
     } catch (error) {
       return this.#world.violated(`I2: entry ${at}: ${messageOf(error)}`);
     }

@@ -37,6 +37,9 @@ export function watchSeals(
     const isSeal = bytes.length === WAL_OBJECT_HEADER_BYTES &&
       readWalHeader(bytes).bodyLength === 0;
     if (!isSeal) return;
+    // A late duplicate in a slot that is trimmed or recovered by now: only space.
+    const row = metadata.state.wals.get(epoch);
+    if (row === undefined || row.state.kind === "sealed" || at.slot < row.walTrim) return;
     const before = sealed.get(epoch);
     if (before !== undefined && before !== at.slot) {
       world.violated(`I5: epoch ${at.nodeEpoch} is sealed at ${before} and at ${at.slot}`);

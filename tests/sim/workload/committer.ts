@@ -7,8 +7,15 @@ import { errorName } from "../../../src/protocol/error_code.ts";
 import { offsetCommitApi } from "../../../src/protocol/message/08_offset_commit.ts";
 import { offsetFetchApi } from "../../../src/protocol/message/09_offset_fetch.ts";
 import { KafkaClient, NoAnswer } from "../kafka_client.ts";
-import { between, chance, pick } from "../world.ts";
-import { type Context, isTransient, isUnknownTopic, type SimTopic, unexpected } from "./context.ts";
+import { chance, pick } from "../world.ts";
+import {
+  type Context,
+  isTransient,
+  isUnknownTopic,
+  pauseOf,
+  type SimTopic,
+  unexpected,
+} from "./context.ts";
 
 const TIMEOUT_MS = 20_000;
 
@@ -42,7 +49,7 @@ export class Committer {
 
   async run(pauseMs: number): Promise<void> {
     while (!this.#context.over) {
-      await this.#context.world.sleep(between(this.#random, 0, pauseMs * 2));
+      await this.#context.world.sleep(pauseOf(this.#context, this.#random, pauseMs));
       if (this.#context.draining || this.#context.topics.length === 0) continue;
       const topic = pick(this.#random, this.#context.topics);
       const place = this.#placeOf(topic, randomInt(this.#random, topic.partitions));
@@ -122,7 +129,7 @@ export class Committer {
       if (place.topic.doomed || by < since) return true;
       if (found < acknowledged || found > place.attempted) {
         this.#context.world.violated(
-          `${this.#name}: n${by} has offset ${found} for ${place.topic.name}-${place.partition}; ` +
+          `${this.#name}: epoch ${by} has offset ${found} for ${place.topic.name}-${place.partition}; ` +
             `${acknowledged} was acknowledged, ${place.attempted} tried`,
         );
       }

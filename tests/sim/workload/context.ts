@@ -1,10 +1,11 @@
 /** What every simulated client works with, and the errors that clients of Kafka shrug off. */
 import type { Env } from "../../../src/env/env.ts";
+import type { Random } from "../../../src/env/random.ts";
 import { type ErrorName, errorName } from "../../../src/protocol/error_code.ts";
 import { buildBatch } from "../../../src/protocol/record_batch.ts";
 import type { History } from "../checker/history.ts";
 import type { Cluster } from "../cluster.ts";
-import type { World } from "../world.ts";
+import { between, type World } from "../world.ts";
 
 export interface SimTopic {
   readonly name: string;
@@ -26,6 +27,11 @@ export interface Context {
   draining: boolean;
   /** Clients end at once. */
   over: boolean;
+}
+
+/** Clients that have nothing left to do look less often. */
+export function pauseOf({ draining }: Context, random: Random, pauseMs: number): number {
+  return between(random, 0, pauseMs * 2) + (draining ? 2_000 : 0);
 }
 
 const LEADERSHIP: readonly ErrorName[] = [

@@ -52,7 +52,8 @@ export async function fetchFrom(
       partitions: [{ partition, fetchOffset: offset, partitionMaxBytes: maxBytes }],
     }],
   };
-  const { response, by } = await client.call(fetchApi, VERSION, request, ask.timeoutMs);
+  const where = `${topicId.slice(0, 8)}-${partition} from ${offset}`;
+  const { response, by } = await client.call(fetchApi, VERSION, request, ask.timeoutMs, where);
   const answer = response.responses[0]?.partitions[0];
   const code = answer?.errorCode ?? response.errorCode ?? 0;
   const watermark = answer?.highWatermark ?? -1;
@@ -72,7 +73,7 @@ export async function fetchFrom(
   checkWatermark(world, past, { watermark, by, seenBefore });
   checkContiguous(world, past, offset, watermark, records);
   past.logStart = Math.max(past.logStart, logStart);
-  for (const one of records) history.know(past, one.offset, one.value, `read from n${by}`);
+  for (const one of records) history.know(past, one.offset, one.value, `read from epoch ${by}`);
   return { ...failed, records };
 }
 

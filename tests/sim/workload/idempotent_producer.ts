@@ -13,6 +13,7 @@ import {
   type Context,
   isTransient,
   isUnknownTopic,
+  pauseOf,
   type SimTopic,
   unexpected,
 } from "./context.ts";
@@ -27,6 +28,8 @@ interface Batch {
   readonly values: readonly string[];
   attempts: number;
   isInFlight: boolean;
+  /** Failed, and not sent again yet: nothing behind it may leave. */
+  isWaiting: boolean;
   baseOffset: number | null;
 }
 
@@ -75,7 +78,7 @@ export class IdempotentProducer {
     const { world } = this.#context;
     await this.#initialise();
     while (!this.#context.over) {
-      await world.sleep(between(this.#random, 0, pauseMs * 2));
+      await world.sleep(pauseOf(this.#context, this.#random, pauseMs));
       if (!this.#context.draining && this.#context.topics.length > 0) this.#enqueue();
       for (const lane of this.#lanes.values()) this.#pump(lane);
     }
@@ -111,12 +114,20 @@ export class IdempotentProducer {
     const sequence = lane.sent;
     const count = 1 + randomInt(this.#random, 3);
     const values = Array.from({ length: count }, () => `${this.name}:${lane.sent++}`);
-    lane.outstanding.push({ sequence, values, attempts: 0, isInFlight: false, baseOffset: null });
+    lane.outstanding.push({
+      sequence,
+      values,
+      attempts: 0,
+      isInFlight: false,
+      isWaiting: false,
+      baseOffset: null,
+    });
   }
 
   /** A batch that failed blocks those behind it until it is the oldest and in again. */
   #pump(lane: Lane): void {
     for (const [i, batch] of lane.outstanding.entries()) {
+      if (batch.isWaiting) return;
       if (batch.isInFlight) continue;
       if (batch.attempts > 0 && i > 0) return;
       batch.isInFlight = true;
@@ -132,7 +143,9 @@ export class IdempotentProducer {
       if (!(error instanceof NoAnswer)) throw error;
     }
     // Clients wait before they try again; the loop of `run` picks it up.
+    batch.isWaiting = true;
     await this.#context.world.sleep(between(this.#random, 20, 300));
+    batch.isWaiting = false;
     batch.isInFlight = false;
   }
 
@@ -144,7 +157,14 @@ export class IdempotentProducer {
     };
     const bytes = batchOf(this.#context, batch.values, { sequence });
     const { topic: { topicId }, partition } = lane;
-    return produce(this.#client, topicId, partition, bytes, TIMEOUT_MS);
+    return produce(
+      this.#client,
+      topicId,
+      partition,
+      bytes,
+      TIMEOUT_MS,
+      `sequence ${batch.sequence}`,
+    );
   }
 
   #judge(lane: Lane, batch: Batch, { code, error, baseOffset, by }: ProduceAnswer): void {
@@ -158,7 +178,7 @@ export class IdempotentProducer {
       return;
     }
     if (isTransient(error)) return;
-    const isReplaced = by < this.#context.cluster.starts - 1;
+    const isReplaced = this.#context.cluster.isReplaced(by);
     const isOutOfOrder = error === "OUT_OF_ORDER_SEQUENCE_NUMBER";
     const hasOlder = lane.outstanding[0] !== batch;
     if (isOutOfOrder && (hasOlder || isReplaced || lane.isOver)) return;

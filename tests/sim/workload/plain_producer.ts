@@ -5,7 +5,14 @@
 import { type Random, randomInt } from "../../../src/env/random.ts";
 import { KafkaClient, NoAnswer } from "../kafka_client.ts";
 import { between, chance, pick } from "../world.ts";
-import { batchOf, type Context, isTransient, isUnknownTopic, unexpected } from "./context.ts";
+import {
+  batchOf,
+  type Context,
+  isTransient,
+  isUnknownTopic,
+  pauseOf,
+  unexpected,
+} from "./context.ts";
 import { produce } from "./produce.ts";
 
 const IN_FLIGHT_MAX = 5;
@@ -33,7 +40,7 @@ export class PlainProducer {
   async run(pauseMs: number): Promise<void> {
     const { world } = this.#context;
     while (!this.#context.over) {
-      await world.sleep(between(this.#random, 0, pauseMs * 2));
+      await world.sleep(pauseOf(this.#context, this.#random, pauseMs));
       if (this.#context.draining || this.#inFlight >= IN_FLIGHT_MAX) continue;
       if (this.#context.topics.length > 0) void this.#send();
     }
@@ -69,7 +76,7 @@ export class PlainProducer {
   ): Promise<boolean> {
     const { history } = this.#context;
     try {
-      const answer = await produce(this.#client, topicId, partition, batch, 10_000);
+      const answer = await produce(this.#client, topicId, partition, batch, 10_000, values[0]!);
       if (answer.code === 0) {
         history.acknowledge(history.of(topicId, partition), answer.baseOffset, values);
         return true;

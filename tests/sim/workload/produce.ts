@@ -10,7 +10,7 @@ export interface ProduceAnswer {
   readonly baseOffset: number;
 }
 
-export const PRODUCE_VERSION = 13;
+const VERSION = 13;
 
 /** Throws NoAnswer. */
 export async function produce(
@@ -19,13 +19,15 @@ export async function produce(
   partition: number,
   batch: Uint8Array,
   timeoutMs: number,
+  label: string,
 ): Promise<ProduceAnswer> {
   const request = {
     acks: -1,
     timeoutMs: Math.round(timeoutMs * 0.8),
     topicData: [{ topicId, partitionData: [{ index: partition, records: batch }] }],
   };
-  const { response, by } = await client.call(produceApi, PRODUCE_VERSION, request, timeoutMs);
+  const where = `${topicId.slice(0, 8)}-${partition} ${label}`;
+  const { response, by } = await client.call(produceApi, VERSION, request, timeoutMs, where);
   const answer = response.responses?.[0]?.partitionResponses[0];
   if (answer === undefined) throw new Error("Produce answer without a partition");
   const { errorCode: code, baseOffset } = answer;

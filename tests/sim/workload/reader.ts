@@ -2,8 +2,15 @@
 import { type Random, randomInt } from "../../../src/env/random.ts";
 import { watermarkSeen } from "../checker/history.ts";
 import { KafkaClient, NoAnswer } from "../kafka_client.ts";
-import { between, chance, pick } from "../world.ts";
-import { type Context, isTransient, isUnknownTopic, type SimTopic, unexpected } from "./context.ts";
+import { chance, pick } from "../world.ts";
+import {
+  type Context,
+  isTransient,
+  isUnknownTopic,
+  pauseOf,
+  type SimTopic,
+  unexpected,
+} from "./context.ts";
 import { fetchFrom } from "./fetch.ts";
 
 const TIMEOUT_MS = 15_000;
@@ -23,7 +30,7 @@ export class Reader {
 
   async run(pauseMs: number): Promise<void> {
     while (!this.#context.over) {
-      await this.#context.world.sleep(between(this.#random, 0, pauseMs * 2));
+      await this.#context.world.sleep(pauseOf(this.#context, this.#random, pauseMs));
       if (this.#context.topics.length === 0) continue;
       const topic = pick(this.#random, this.#context.topics);
       await this.#follow(topic, randomInt(this.#random, topic.partitions));
@@ -60,10 +67,10 @@ export class Reader {
 
   /** Legal below a trimmed start, and from a process that was replaced and does not know the newest records. */
   #outOfRange(topic: SimTopic, by: number, offset: number): void {
-    const isReplaced = by < this.#context.cluster.starts - 1;
+    const isReplaced = this.#context.cluster.isReplaced(by);
     if (topic.mayTrim || topic.doomed || isReplaced) return;
     this.#context.world.violated(
-      `I12: offset ${offset} of ${topic.name} is out of range on n${by}`,
+      `I12: offset ${offset} of ${topic.name} is out of range on epoch ${by}`,
     );
   }
 }

@@ -29,6 +29,12 @@ export class TopicAdmin {
     this.#client = new KafkaClient(context.world, context.cluster, "admin");
   }
 
+  #busy = false;
+
+  get isIdle(): boolean {
+    return !this.#busy;
+  }
+
   /** Until a first topic exists. */
   async begin(): Promise<void> {
     for (const name of NAMES.slice(0, 2)) {
@@ -55,10 +61,13 @@ export class TopicAdmin {
   }
 
   async #attempt(work: () => Promise<void>): Promise<void> {
+    this.#busy = true;
     try {
       await work();
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error;
+    } finally {
+      this.#busy = false;
     }
   }
 
@@ -81,7 +90,9 @@ export class TopicAdmin {
     }
     // An attempt before this one came through, its answer did not.
     if (error === "TOPIC_ALREADY_EXISTS") return await this.#find(name);
-    if (!isTransient(error)) unexpected(this.#context, `creation of ${name} by n${by}`, errorCode);
+    if (!isTransient(error)) {
+      unexpected(this.#context, `creation of ${name} by epoch ${by}`, errorCode);
+    }
   }
 
   #add(name: string, topicId: string, mayTrim: boolean, partitions: number): void {
