@@ -1,67 +1,162 @@
 /**
- * Writes docs/apis.md from the head comments of the Kafka handlers. `--check` only says whether it is
- * fresh. The section behind the marker is written by hand and kept.
+ * Writes the generated parts of the documentation from the code: what stands between
+ * `<!-- from the code: NAME -->` and `<!-- end -->`. NAME is a table below, or a source file, whose head
+ * comment is shown. `--check` only says whether all is fresh.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { BROKER_PROPERTIES } from "../src/broker/broker_properties.ts";
+import { TOPIC_PROPERTIES } from "../src/broker/topic_properties.ts";
+import { environmentName, OPTION_NAMES, OPTIONS } from "../src/config/options.ts";
+import type { Property } from "../src/broker/property.ts";
+import * as limits from "../src/lib/limits.ts";
 
 const HANDLERS = "src/broker/api";
-const TARGET = "docs/apis.md";
-const MARKER = "<!-- written by hand from here -->";
+const REGION = /(<!-- from the code: (\S+) -->\n)([\s\S]*?)(<!-- end -->)/g;
+const DOCS = "docs";
 
-/** The head comment without its stars: paragraphs that begin with `Word:` become list items. */
-function headOf(text: string): string[] {
-  const head = /^\/\*\*\n([\s\S]*?)\n \*\//.exec(text)?.[1] ?? "";
-  const lines = head.split("\n").map((line) => line.replace(/^ \* ?/, ""));
+/** The head comment of a source file, line by line, without its stars. */
+function headOf(file: string): string[] {
+  const text = readFileSync(file, "utf8");
+  const long = /^\/\*\*\n([\s\S]*?)\n \*\//.exec(text)?.[1];
+  const short = /^\/\*\* (.*) \*\/\n/.exec(text)?.[1];
+  return (long ?? short ?? "").split("\n").map((line) => line.replace(/^ \* ?/, ""));
+}
+
+// --- docs/apis.md -------------------------------------------------------------------------------
+
+/** Paragraphs that begin with `Word:` become list items. */
+function apiSection(file: string): string[] {
   const items: string[] = [];
-  for (const line of lines) {
+  for (const line of headOf(join(HANDLERS, file))) {
     if (/^[A-Z][a-z ]+:/.test(line) || items.length === 0) items.push(line);
     else items[items.length - 1] += ` ${line}`;
   }
-  return items;
-}
-
-function section(file: string): string {
-  const [title, ...rest] = headOf(readFileSync(join(HANDLERS, file), "utf8"));
+  const [title, ...rest] = items;
   const match = /^(\w+) \(key (\d+)\), versions? ([\d-]+)/.exec(title!);
   if (match === null) {
     throw new Error(`${file}: the head does not begin with "Name (key N), versions A-B"`);
   }
-  const items = rest.map((item) => `- ${item.replace(/^([A-Z][a-z ]+):/, "**$1.**")}`);
-  return [`## ${match[1]} (${match[2]}): ${match[3]}`, "", ...items, ""].join("\n");
+  const list = rest.map((item) => `- ${item.replace(/^([A-Z][a-z ]+):/, "**$1.**")}`);
+  return [`## ${match[1]} (${match[2]}): ${match[3]}`, "", ...list, ""];
 }
 
-export function renderApis(byHand: string): string {
-  const files = readdirSync(HANDLERS).filter((file) => /^\d\d_.*(?<!\.test)\.ts$/.test(file))
-    .toSorted();
-  return [
-    "# Kafka APIs",
-    "",
-    "What ApiVersions lists, in order of the keys. Written by `bun scripts/write_docs.ts` from the handlers.",
-    "",
-    ...files.map(section),
-    `${MARKER}${byHand}`,
-  ].join("\n");
+function apis(): string[] {
+  return readdirSync(HANDLERS).filter((file) => /^\d\d_.*(?<!\.test)\.ts$/.test(file))
+    .toSorted().flatMap(apiSection);
 }
 
-function byHandOf(text: string): string {
-  return text.split(MARKER)[1] ?? "\n";
+// --- docs/formats.md ----------------------------------------------------------------------------
+
+/** Text as it is; indented lines are a layout and keep their columns. */
+function head(file: string): string[] {
+  const text = headOf(file).join("\n")
+    .replace(/(?:^ {2}.*(?:\n|$))+/gm, (layout) => {
+      const lines = layout.trimEnd().split("\n").map((line) => line.slice(2));
+      return `\`\`\`text\n${lines.join("\n")}\n\`\`\`\n`;
+    });
+  return [`[${file}](../${file})`, "", text, ""];
 }
 
-/** Only words count: the formatter owns the line breaks. */
+// --- tables -------------------------------------------------------------------------------------
+
+function table(columns: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(columns), line(columns.map(() => "---")), ...rows.map(line), ""];
+}
+
+function code(text: string): string {
+  return text === "" ? "" : `\`${text}\``;
+}
+
+function options(): string[] {
+  const rows = OPTION_NAMES.map((name) => {
+    const { fallback, allowed, help } = OPTIONS[name];
+    return [code(`--${name}`), code(environmentName(name)), code(fallback ?? ""), allowed, help];
+  });
+  return table(["option", "variable", "default", "allowed", "what"], rows);
+}
+
+function properties(all: readonly Property[]): string[] {
+  const rows = all.map(({ name, fallback, type, words, documentation }) => [
+    code(name),
+    words === undefined ? type : words.join(", "),
+    code(fallback),
+    documentation,
+  ]);
+  return table(["property", "type", "default", "what"], rows);
+}
+
+const UNITS: Readonly<Record<string, readonly (readonly [number, string])[]>> = {
+  BYTES: [[2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "bytes"]],
+  MS: [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"], [1_000, "s"], [1, "ms"]],
+};
+
+/** The unit stands last in a limit's name, before MAX or MIN. */
+function amount(name: string, value: number): string {
+  const unit = UNITS[/(?<!_PER)_(BYTES|MS)(_MAX|_MIN)?$/.exec(name)?.[1] ?? ""] ?? [];
+  const [size, word] = unit.find(([each]) => value % each === 0) ?? [1, ""];
+  return `${(value / size).toLocaleString("en")} ${word}`.trim();
+}
+
+function limitRows(): string[] {
+  const source = readFileSync("src/lib/limits.ts", "utf8");
+  const found = source.matchAll(/\/\*\*\s*((?:(?!\*\/)[\s\S])*?)\s*\*\/\nexport const (\w+)/g);
+  const values = limits as Readonly<Record<string, number>>;
+  const rows = [...found].map(([, why, name]) => {
+    const text = why!.replace(/(^|\n )\* /g, " ").trim();
+    return [code(name!), amount(name!, values[name!]!), text];
+  });
+  return table(["limit", "value", "why"], rows);
+}
+
+const TABLES: Readonly<Record<string, () => string[]>> = {
+  "apis": apis,
+  "options": options,
+  "broker-properties": () => properties([...BROKER_PROPERTIES.values()]),
+  "topic-properties": () => properties(TOPIC_PROPERTIES),
+  "limits": limitRows,
+};
+
+// --- pages --------------------------------------------------------------------------------------
+
+export interface Page {
+  readonly path: string;
+  readonly written: string;
+  readonly rendered: string;
+}
+
+function render(name: string): string {
+  const lines = TABLES[name]?.() ?? head(name);
+  return `\n${lines.join("\n")}\n`;
+}
+
+/** Every page with a generated part, as it stands and as it should. */
+export function generatedPages(): readonly Page[] {
+  return readdirSync(DOCS).filter((file) => file.endsWith(".md")).map((file) => {
+    const path = join(DOCS, file);
+    const written = readFileSync(path, "utf8");
+    const rendered = written.replace(
+      REGION,
+      (_, begin: string, name: string, _old: string, end: string) =>
+        `${begin}${render(name)}${end}`,
+    );
+    return { path, written, rendered };
+  }).filter(({ written }) => written.includes("<!-- from the code: "));
+}
+
+/** Only words count: the formatter owns line breaks, columns and escapes. */
 export function sameWords(a: string, b: string): boolean {
-  const words = (text: string) => text.split(/\s+/).join(" ").trim();
+  const words = (text: string) =>
+    text.replace(/-{3,}/g, "---").replaceAll("\\", "").split(/\s+/).join(" ").trim();
   return words(a) === words(b);
 }
 
-export function currentApis(): { readonly written: string; readonly rendered: string } {
-  const written = readFileSync(TARGET, "utf8");
-  return { written, rendered: renderApis(byHandOf(written)) };
-}
-
 if (import.meta.main) {
-  const { written, rendered } = currentApis();
-  if (process.argv.includes("--check")) process.exit(sameWords(written, rendered) ? 0 : 1);
-  writeFileSync(TARGET, rendered);
+  const stale = generatedPages().filter(({ written, rendered }) => !sameWords(written, rendered));
+  for (const { path } of stale) console.log(path);
+  if (process.argv.includes("--check")) process.exit(stale.length === 0 ? 0 : 1);
+  for (const { path, rendered } of stale) writeFileSync(path, rendered);
 }

@@ -4,13 +4,16 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize, resolve } from "node:path";
 import { after, before, test } from "node:test";
-import { currentApis, sameWords } from "../scripts/write_docs.ts";
+import { generatedPages, sameWords } from "../scripts/write_docs.ts";
+import { resolveConfig } from "../src/config/config.ts";
+import { environmentName, OPTION_NAMES } from "../src/config/options.ts";
 import { type Broker, createBroker } from "../mod.ts";
 
 const pages = [
   "README.md",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
   ...readdirSync("docs", { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file.replaceAll("\\", "/")}`),
@@ -35,32 +38,143 @@ before(async () => {
 });
 after(() => broker.close());
 
-test("links lead to files that exist", () => {
+/** Headings as the anchors that GitHub makes of them. */
+function anchorsOf(page: string): Set<string> {
+  const headings = readFileSync(page, "utf8").matchAll(/^#+ (.+)$/gm);
+  return new Set(
+    [...headings].map(([, text]) =>
+      text!.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-")
+    ),
+  );
+}
+
+test("links lead to files and headings that exist", () => {
   const broken: string[] = [];
   for (const page of pages) {
-    for (const [, target] of readFileSync(page, "utf8").matchAll(/\]\((?!https?:)([^)#]+)/g)) {
-      const path = normalize(join(dirname(page), target!));
-      if (!existsSync(path)) broken.push(`${page} -> ${target}`);
+    for (const [, target] of readFileSync(page, "utf8").matchAll(/\]\((?!https?:)([^)]+)\)/g)) {
+      const [file = "", anchor] = target!.split("#");
+      const path = file === "" ? page : normalize(join(dirname(page), file));
+      const found = existsSync(path) && (anchor === undefined || anchorsOf(path).has(anchor));
+      if (!found) broken.push(`${page} -> ${target}`);
     }
   }
-  assert.ok(pages.length > 8);
+  assert.ok(pages.length > 20);
   assert.deepEqual(broken, []);
 });
 
-test("docs/apis.md is what the handlers say", () => {
-  const { written, rendered } = currentApis();
-  assert.ok(sameWords(written, rendered), "run: bun scripts/write_docs.ts, then deno fmt");
+test("generated parts are what the code says", () => {
+  const all = generatedPages();
+  const stale = all.filter(({ written, rendered }) => !sameWords(written, rendered));
+  assert.ok(all.length >= 5);
+  assert.deepEqual(stale.map(({ path }) => path), [], "run: bun scripts/write_docs.ts");
 });
 
-test("commands of the README exist", () => {
+/** Every text of the kind that a page mentions, with the page for the message. */
+function mentions(pattern: RegExp): { page: string; name: string }[] {
+  return pages.flatMap((page) =>
+    [...readFileSync(page, "utf8").matchAll(pattern)].map(([, name]) => ({ page, name: name! }))
+  );
+}
+
+function sourceText(): string {
+  return readdirSync("src", { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+    .map((file) => readFileSync(join("src", file), "utf8")).join("\n");
+}
+
+test("npm commands exist", () => {
   const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as {
     scripts: Record<string, string>;
   };
-  const named = [...readFileSync("README.md", "utf8").matchAll(/^npm (?:run )?(\w+)$/gm)].map((
-    [, name],
-  ) => name!);
-  assert.deepEqual(named, ["start", "test"]);
-  for (const name of named) assert.ok(name in scripts, name);
+  const named = mentions(/(?:^|`)npm (?:run )?([\w-]+)/gm);
+  assert.ok(named.some(({ page, name }) => page === "README.md" && name === "start"));
+  assert.ok(named.some(({ page, name }) => page === "README.md" && name === "test"));
+  assert.deepEqual(named.filter(({ name }) => !(name in scripts)), []);
+});
+
+test("options and variables exist", () => {
+  const known = new Set<string>([...OPTION_NAMES, "set", "config", "help", "version"]);
+  const serve = mentions(/`--([a-z][a-z0-9-]+)/g).filter(({ page }) =>
+    page === "README.md" ? false : page.startsWith("docs/operations") || page === "docs/http.md"
+  );
+  assert.ok(serve.length >= OPTION_NAMES.length);
+  assert.deepEqual(serve.filter(({ name }) => !known.has(name)), []);
+  const variables = new Set([...known].map(environmentName));
+  assert.deepEqual(
+    mentions(/\b(SKERRY_[A-Z0-9_]+)/g).filter(({ name }) => !variables.has(name)),
+    [],
+  );
+});
+
+test("docs/operations.md lists every metric, and no other", () => {
+  const inCode = new Set(sourceText().match(/(?<=")skerry_[a-z_]+(?=")/g));
+  const listed = mentions(/^\| `(skerry_[a-z_]+)`/gm).map(({ name }) => name);
+  assert.ok(listed.length > 20);
+  assert.deepEqual(listed.toSorted(), [...inCode].toSorted());
+});
+
+test("files, folders and properties that pages name exist", () => {
+  const source = sourceText();
+  const code = mentions(/`((?:src|tests|scripts|docs)\/[\w./-]+)`/g);
+  const isThere = ({ name }: { name: string }) => existsSync(name) || name.includes("NN_");
+  assert.deepEqual(code.filter((one) => !isThere(one)), []);
+  const short = mentions(/`((?:lib|env|protocol|object|controller|log|broker)\/[\w/]+\.ts)`/g);
+  assert.deepEqual(short.filter(({ name }) => !existsSync(join("src", name))), []);
+  const metrics = mentions(/`(skerry\.[a-z.]+)[=`]/g);
+  assert.deepEqual(metrics.filter(({ name }) => !source.includes(`"${name}"`)), []);
+});
+
+test("JSON examples parse, and the configuration file is accepted", () => {
+  const examples = pages.flatMap(blocksOf).filter(({ language }) => language === "json");
+  const values = examples.map(({ code }) => JSON.parse(code) as Record<string, unknown>);
+  const files = values.filter((value) => "store" in value);
+  assert.ok(files.length > 0);
+  for (const value of files) {
+    const resolved = resolveConfig({
+      flags: {},
+      sets: [],
+      environment: { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" },
+      file: { name: "example.json", value },
+    });
+    assert.ok(resolved.ok, JSON.stringify(resolved));
+  }
+});
+
+/** What other systems call these things; each has another word here, or another meaning. */
+const FOREIGN = [
+  ["chunk file", "data object"],
+  ["WAL segment", "slot"],
+  ["offset commit point", "confirm offset"],
+  ["tombstoned object", "destroyed object"],
+  ["stream-set object", "stream set object"],
+  ["high water mark", "high watermark"],
+  ["leader term", "leader epoch"],
+  ["broker epoch", "node epoch"],
+] as const;
+
+test("pages use the glossary's words", () => {
+  const glossary = readFileSync("docs/glossary.md", "utf8");
+  const words = [...glossary.matchAll(/^\| ([^|]+?) +\|/gm)].map(([, word]) => word!).slice(2);
+  assert.deepEqual(words, words.toSorted((a, b) => a.toLowerCase() < b.toLowerCase() ? -1 : 1));
+  const all = pages.filter((page) => page !== "docs/glossary.md")
+    .map((page) => readFileSync(page, "utf8")).join("\n").replace(/\s+/g, " ").toLowerCase();
+  const unused = words.filter((word) => !all.includes(word.replace(/ \(.*/, "").toLowerCase()));
+  assert.deepEqual(unused, [], "words that nothing uses");
+  for (const [foreign, ours] of FOREIGN) {
+    assert.ok(!all.includes(foreign.toLowerCase()), `say "${ours}", not "${foreign}"`);
+  }
+});
+
+test("decisions are numbered, dated and complete", () => {
+  const files = readdirSync("docs/decisions").toSorted();
+  for (const [i, file] of files.entries()) {
+    const text = readFileSync(join("docs/decisions", file), "utf8");
+    assert.equal(Number(file.slice(0, 4)), i + 1, file);
+    assert.match(text, new RegExp(`^# ${i + 1}\\. .+\\n\\n\\d{4}-\\d\\d-\\d\\d\\n`), file);
+    for (const part of ["Context", "Choice", "Rejected", "Consequence"]) {
+      assert.ok(text.includes(`**${part}.**`), `${file} lacks ${part}`);
+    }
+  }
 });
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
@@ -101,7 +215,9 @@ test("TypeScript snippets run", async () => {
   try {
     for (const [i, { page, code }] of snippets.entries()) {
       const file = join(folder, `${i}.ts`);
-      writeFileSync(file, code.replaceAll('"skerry"', JSON.stringify(resolve("mod.ts"))));
+      const local = code.replaceAll("http://127.0.0.1:8080", broker.http.url)
+        .replaceAll('"skerry"', JSON.stringify(resolve("mod.ts")));
+      writeFileSync(file, local);
       const { code: exit, output } = await run("node_modules/.bin/bun", [file]);
       assert.equal(exit, 0, `${page}: ${output}`);
     }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { concatBytes, fromHex, toHex } from "../lib/bytes.ts";
 import { CONNECTION_REQUESTS_MAX, WRITE_BYTES_MAX } from "../lib/limits.ts";
@@ -81,6 +83,20 @@ function versions(correlationId: number): Uint8Array {
     clientSoftwareName: "test",
     clientSoftwareVersion: "1.0",
   });
+}
+
+/** How many are gone after collecting garbage. */
+async function collected(refs: readonly WeakRef<object>[]): Promise<number> {
+  // Weak references hold until the turn that made them is over.
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  collectGarbage();
+  return refs.filter((ref) => ref.deref() === undefined).length;
+}
+
+function collectGarbage(): void {
+  if ("Bun" in globalThis) return Bun.gc(true);
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
 }
 
 test("pipelined produces are appended in order, wait side by side, and are answered in order", async () => {
@@ -358,4 +374,21 @@ test("property: cutting and joining keeps the bytes and the bounds", () => {
     }),
     { numRuns: 30 },
   );
+});
+
+test("an open connection does not keep what it has read", async () => {
+  const { connect, settle } = await rig();
+  const connection = connect();
+  const kept: WeakRef<Uint8Array>[] = [];
+  const send = async (id: number) => {
+    const chunk = versions(id);
+    kept.push(new WeakRef(chunk));
+    connection.push(chunk);
+    await settle();
+  };
+  for (let id = 0; id < 50; id++) await send(id);
+  // The frame lies inside its chunk, so a few may still be in use.
+  const gone = await collected(kept);
+  assert.ok(gone > 40, `${gone} of ${kept.length} are gone`);
+  assert.ok(!connection.closed);
 });

@@ -95,6 +95,7 @@ class ConnectionPump {
   #cancelIdle: Cancel | null = null;
   #idleAgainMs = 0;
   #flushed: () => void = () => {};
+  #stopWaiting: () => void = () => {};
 
   constructor(connection: Connection, options: ConnectionOptions) {
     this.#connection = connection;
@@ -133,13 +134,10 @@ class ConnectionPump {
 
   async #readAll(): Promise<Ending> {
     const { draining, env } = this.#options;
-    const stopped = new Promise<typeof STOPPED>((resolve) => {
-      if (this.#signal.aborted) resolve(STOPPED);
-      else this.#signal.addEventListener("abort", () => resolve(STOPPED), { once: true });
-    });
+    this.#signal.addEventListener("abort", () => this.#stopWaiting(), { once: true });
     let next = this.#startRead();
     for (;;) {
-      const chunk = await this.#timed(Promise.race([next, stopped]));
+      const chunk = await this.#timed(this.#unlessStopped(next));
       if (chunk === STOPPED) return draining.aborted ? "drained" : "client";
       if (chunk === null) return "client";
       this.#touch();
@@ -152,6 +150,16 @@ class ConnectionPump {
         await this.#admit(frame);
       }
     }
+  }
+
+  /** No Promise.race with a promise that lives as long as the connection: it would keep every chunk. */
+  #unlessStopped<T>(read: Promise<T>): Promise<T | typeof STOPPED> {
+    if (this.#signal.aborted) return Promise.resolve(STOPPED);
+    return new Promise((resolve, reject) => {
+      // One step later than the read itself: how it ended says why the connection ends.
+      this.#stopWaiting = () => void Promise.resolve(STOPPED).then(resolve);
+      read.then(resolve, reject);
+    });
   }
 
   /** Waits for bytes; a frame whose rest does not come in time ends the connection. */

@@ -119,3 +119,23 @@ test("leader epochs that clients believe in", async () => {
     "UNKNOWN_LEADER_EPOCH",
   ]);
 });
+
+test("closing waits for a log that is just opening, and closes it", async () => {
+  const { broker, topicId, partitions } = await world();
+  let go: () => void = () => {};
+  broker.gate = new Promise((resolve) => {
+    go = resolve;
+  });
+  const opening = partitions.open(topicId, 0);
+  await broker.clock.settle();
+  let closed = false;
+  const closing = partitions.close().then(() => {
+    closed = true;
+  });
+  await broker.clock.settle();
+  assert.equal(closed, false);
+  go();
+  await closing;
+  assert.ok(broker.logs.get("t-0")!.closed);
+  assert.deepEqual(await opening, { ok: false, error: "NOT_LEADER_OR_FOLLOWER" });
+});

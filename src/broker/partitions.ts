@@ -119,6 +119,8 @@ class LedPartitions implements Partitions {
     this.#cancelTick();
     this.#unsubscribe();
     await Promise.all([...this.#open].map(([key, { log }]) => this.#retire(key, log)));
+    // A log that was just being opened closes itself again, and the storage below must still be there.
+    await this.#opening.settled();
     await Promise.all(this.#closing.values());
   }
 

@@ -1,5 +1,8 @@
 /** Kafka's rules for topic names. Pure. */
 
+/** Where groups live. Only the coordinator makes it: what it is made like is not the client's choice. */
+export const OFFSETS_TOPIC = "__consumer_offsets";
+
 const NAME_LENGTH_MAX = 249;
 const LEGAL = /^[a-zA-Z0-9._-]+$/;
 

@@ -13,7 +13,7 @@ import type { TopicRow } from "../controller/image.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { checkTopicConfigs, isRemovedKey, type TopicConfigs } from "./topic_config.ts";
-import { collisionKey, topicNameProblem } from "./topic_name.ts";
+import { collisionKey, OFFSETS_TOPIC, topicNameProblem } from "./topic_name.ts";
 
 export interface NewTopic {
   readonly name: string;
@@ -179,6 +179,9 @@ class TopicRegistry implements Topics {
   ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
     const refused = checkShape(topic) ?? this.#checkExisting(topic.name);
     if (refused !== null) return refused;
+    if (topic.name === OFFSETS_TOPIC) {
+      return refuse("INVALID_TOPIC_EXCEPTION", `${OFFSETS_TOPIC} is made with the first group.`);
+    }
     const entries = [...topic.configs];
     const checked = checkTopicConfigs(entries);
     if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);

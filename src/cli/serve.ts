@@ -13,9 +13,7 @@ import { VERSION } from "../lib/version.ts";
 import { type RunningNode, startNode } from "../node/node.ts";
 import type { Arguments } from "./args.ts";
 import { EXIT } from "./exit.ts";
-
-/** A stop that takes longer is cut off: nothing acknowledged is lost either way, it lies in the WAL. */
-const STOP_MS_MAX = 30_000;
+import { type StopHost, stopSignal } from "./stop_signal.ts";
 
 function fail(lines: readonly string[], code: number): number {
   process.stderr.write(lines.map((line) => `${line}\n`).join(""));
@@ -78,22 +76,13 @@ function announce(config: Config, env: Env, node: RunningNode): void {
   ].join("\n"));
 }
 
-/** Resolves at the first SIGTERM or SIGINT; the second one ends the process at once. */
-function stopSignal(env: Env): Promise<string> {
-  return new Promise((resolve) => {
-    let stopping = false;
-    const onSignal = (name: NodeJS.Signals) => {
-      if (stopping) {
-        env.log.log("warn", "stopped-at-once", { signal: name });
-        process.exit(EXIT.ok);
-      }
-      stopping = true;
-      resolve(name);
-    };
-    process.on("SIGTERM", onSignal);
-    process.on("SIGINT", onSignal);
-  });
-}
+const HOST: StopHost = {
+  onSignal(listener) {
+    process.on("SIGTERM", listener);
+    process.on("SIGINT", listener);
+  },
+  exit: () => process.exit(EXIT.ok),
+};
 
 function exitCodeOf(error: unknown): number {
   if (!(error instanceof FaultError)) return EXIT.unexpected;
@@ -102,22 +91,9 @@ function exitCodeOf(error: unknown): number {
   return error.code === "config" || error.code === "store-denied" ? EXIT.config : EXIT.unexpected;
 }
 
-async function stop(env: Env, node: RunningNode): Promise<number> {
-  const cancel = env.clock.after(STOP_MS_MAX, () => {
-    env.log.log("warn", "stop-cut-off", { afterMs: STOP_MS_MAX });
-    process.exit(EXIT.ok);
-  });
-  await node.close();
-  cancel();
-  env.log.log("info", "stopped");
-  return EXIT.ok;
-}
-
-async function run(config: Config): Promise<number> {
-  const env = createSystemEnv({ logFormat: config.logFormat, logLevel: config.logLevel });
-  const stopped = stopSignal(env);
+async function start(config: Config, env: Env): Promise<RunningNode> {
   const store = await openStore(config, env);
-  const node = await startNode({
+  return await startNode({
     env,
     store,
     storeKind: config.store.kind,
@@ -126,11 +102,21 @@ async function run(config: Config): Promise<number> {
     serveHttp,
     settings: config,
   });
+}
+
+async function run(config: Config): Promise<number> {
+  const env = createSystemEnv({ logFormat: config.logFormat, logLevel: config.logLevel });
+  const stopped = stopSignal(env, HOST);
+  const node = await Promise.race([stopped, start(config, env)]);
+  // A store that does not answer may hold up a start for long, and whoever waits has nothing to lose.
+  if (typeof node === "string") return EXIT.ok;
   announce(config, env, node);
   const ended = await Promise.race([stopped, node.failed]);
   if (typeof ended === "string") {
     env.log.log("info", "stopping", { signal: ended });
-    return await stop(env, node);
+    await node.close();
+    env.log.log("info", "stopped");
+    return EXIT.ok;
   }
   env.log.log("error", "node-failed", { code: ended.code, error: ended.message });
   return exitCodeOf(ended);

@@ -38,6 +38,8 @@ export interface MetadataOptions {
   readonly incarnation?: Uuid;
   /** How often to look for entries of others; null: only when asked. */
   readonly pollMs?: number | null;
+  /** Told of every poll: null when it read the end of the log, else why not. */
+  readonly onPoll?: (problem: string | null) => void;
 }
 
 interface Pending extends Numbered {
@@ -69,6 +71,7 @@ class Controller implements MetadataStore {
   readonly #env: Env;
   readonly #identity: Identity;
   readonly #pollMs: number | null;
+  readonly #onPoll: (problem: string | null) => void;
   readonly #replica: Replica;
   readonly #log: ObjectLog;
   readonly #keeper: SnapshotKeeper;
@@ -84,7 +87,9 @@ class Controller implements MetadataStore {
   #entriesSinceSnapshot = 0;
   #bytesSinceSnapshot = 0;
 
-  constructor({ store, env, clusterId, nodeId, incarnation, pollMs }: MetadataOptions) {
+  constructor(options: MetadataOptions) {
+    const { store, env, clusterId, nodeId, incarnation, pollMs, onPoll = () => {} } = options;
+    this.#onPoll = onPoll;
     this.#env = env;
     this.#identity = { nodeId, incarnation: incarnation ?? uuidOf(randomUuid(env.random)) };
     this.#pollMs = pollMs === undefined ? METADATA_POLL_MS : pollMs;
@@ -286,8 +291,10 @@ class Controller implements MetadataStore {
   schedulePoll(): void {
     if (this.#pollMs === null || this.#abort.signal.aborted) return;
     this.#cancelPoll = this.#env.clock.after(this.#pollMs, () => {
-      this.fresh().catch((error: unknown) => {
+      this.fresh().then(() => this.#onPoll(null), (error: unknown) => {
+        if (this.#abort.signal.aborted) return;
         this.#env.log.log("debug", "metadata-poll-failed", { reason: messageOf(error) });
+        this.#onPoll(`metadata cannot be read: ${messageOf(error)}`);
       }).finally(() => this.schedulePoll());
     });
   }

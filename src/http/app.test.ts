@@ -77,9 +77,10 @@ function memoryGateway() {
 function setup(corsOrigins: readonly string[] = []) {
   const memory = memoryGateway();
   let notReady: string | null = null;
+  const env = testEnv();
   const app = createHttpApp({
     gateway: memory.gateway,
-    env: testEnv(),
+    env,
     corsOrigins,
     status: {
       notReady: () => notReady,
@@ -95,7 +96,8 @@ function setup(corsOrigins: readonly string[] = []) {
       body: JSON.stringify(body),
       headers: { "content-type": "application/json" },
     });
-  return { app, json, ...memory, setNotReady: (reason: string | null) => void (notReady = reason) };
+  const setNotReady = (reason: string | null) => void (notReady = reason);
+  return { app, env, json, ...memory, setNotReady };
 }
 
 async function problemOf(response: Response): Promise<Record<string, unknown>> {
@@ -387,6 +389,17 @@ test("health, metrics, version, unknown routes", async () => {
     nodeId: 1,
   });
   await problemOf(await app.request("/nothing"));
+});
+
+test("methods without a route share one label", async () => {
+  const { app, env } = setup();
+  for (const method of ["GET", "PUT", "PATCH"]) await app.request("/livez", { method });
+  const counted = env.metrics.render().split("\n")
+    .filter((line) => line.startsWith("skerry_http_requests_total{"));
+  assert.deepEqual(counted.map((line) => /method="(\w+)"/.exec(line)![1]).toSorted(), [
+    "GET",
+    "other",
+  ]);
 });
 
 test("no CORS headers unless origins are configured", async () => {

@@ -30,6 +30,8 @@ const EXPOSED = [
   "location",
   "retry-after",
 ];
+/** As labels of metrics; the rest is whatever a client makes up. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "DELETE", "OPTIONS"]);
 const CORS_MAX_AGE_S = 7200;
 
 function partitionOf(text: string): number {
@@ -100,7 +102,7 @@ export function createHttpApp({ gateway, status, env, corsOrigins }: HttpAppOpti
     const startedMs = env.clock.monotonicMs();
     await next();
     env.metrics.count("skerry_http_requests_total", {
-      method: c.req.method,
+      method: METHODS.has(c.req.method) ? c.req.method : "other",
       status: outcome(c.res.status),
     });
     env.metrics.observe(

@@ -64,12 +64,13 @@ function titleOf(error: ErrorName): string {
 
 export function problemOf(failure: Failure, more: Readonly<Record<string, unknown>> = {}): Problem {
   const status = statusOf(failure.error);
+  const mayComeBack = isRetriable(failure.error) && (status >= 500 || status === 429);
   return {
     status,
     title: titleOf(failure.error),
     detail: failure.message ?? titleOf(failure.error),
     more: { kafka: kafkaError(failure.error), ...more },
-    ...(status === 503 || status === 429 ? { headers: { "retry-after": RETRY_AFTER_S } } : {}),
+    ...(mayComeBack ? { headers: { "retry-after": RETRY_AFTER_S } } : {}),
   };
 }
 

@@ -30,6 +30,8 @@ export const WAL_IN_FLIGHT_BYTES_MAX = 128 * MIB;
 export const WAL_SLAB_BYTES_MIN = 64 * KIB;
 /** Largest allocation of WAL memory that bulks share; a larger bulk gets memory of its own. */
 export const WAL_SLAB_BYTES_MAX = 8 * MIB;
+/** A WAL write that waits this long for the store makes the node unready; a retried 503 does not. */
+export const WAL_STALLED_MS = 5_000;
 /** Age of the last proof of ownership past which the WAL asks before it acknowledges; far below T_SEAL. */
 export const WAL_EVIDENCE_AGE_MS_MAX = 12 * 3_600_000;
 /** T_SEAL: how long a seal stays after its recovery; zombies older than this meet the age rule instead. */
@@ -48,6 +50,8 @@ export const HTTP_RECORDS_MAX = 50_000;
 export const HTTP_READ_RECORDS_MAX = 10_000;
 /** Bytes of record batches behind one HTTP read. */
 export const HTTP_READ_BYTES_MAX = 16 * MIB;
+/** How long an HTTP produce waits for the store: Kafka's request.timeout.ms, below the limits of proxies. */
+export const HTTP_PRODUCE_TIMEOUT_MS = 30_000;
 /** Longest long poll over HTTP: below the idle limits of common proxies. */
 export const HTTP_WAIT_MS_MAX = 30_000;
 /** First pause before a store request is repeated; doubles with each attempt, with full jitter. */

@@ -9,4 +9,9 @@ export class SingleFlight<K, V> {
     this.#running.set(key, started);
     return started;
   }
+
+  /** Resolves when every load that runs now has ended, well or badly. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running.values());
+  }
 }

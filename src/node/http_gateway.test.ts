@@ -148,3 +148,23 @@ test("metrics name the requests of the store", async () => {
   assert.match(text, /skerry_object_store_requests_total\{op="put",outcome="[a-z]+"\} \d+/);
   await broker.close();
 });
+
+test("a long poll ends when its topic is deleted, and when the broker closes", async () => {
+  const { node: broker, advance } = await node();
+  for (const topic of ["t", "u"]) await post(broker, `/v1/topics/${topic}/records`, { value: "v" });
+  const deleted = get(broker, "/v1/topics/t/partitions/0/records?offset=1&wait=30000");
+  const closing = get(broker, "/v1/topics/u/partitions/0/records?offset=1&wait=30000");
+  await advance(1);
+  await broker.fetch(new Request("http://node/v1/topics/t", { method: "DELETE" }));
+  assert.equal((await deleted).status, 404);
+  await broker.close();
+  assert.equal((await closing).status, 503);
+});
+
+test("the topic of the groups is neither made nor written by clients", async () => {
+  const { node: broker } = await node();
+  const path = "/v1/topics/__consumer_offsets/records";
+  assert.equal((await post(broker, path, { value: "v" })).status, 400);
+  assert.equal((await get(broker, "/v1/topics/__consumer_offsets")).status, 404);
+  await broker.close();
+});

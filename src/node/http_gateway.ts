@@ -1,14 +1,19 @@
 /** The HTTP gateway's port on the broker: records to batches and back, topics by name. */
 import { randomInt } from "../env/random.ts";
 import { isFault } from "../lib/errors.ts";
-import { HTTP_BATCH_BYTES, RECORD_OVERHEAD_BYTES_MAX } from "../lib/limits.ts";
-import type { PartitionLog } from "../log/partition_log.ts";
+import {
+  HTTP_BATCH_BYTES,
+  HTTP_PRODUCE_TIMEOUT_MS,
+  RECORD_OVERHEAD_BYTES_MAX,
+} from "../lib/limits.ts";
+import type { AppendRefused, PartitionLog } from "../log/partition_log.ts";
 import { partitionOfKey } from "../protocol/partitioner.ts";
 import { buildBatch } from "../protocol/record_batch.ts";
 import type { NewRecord } from "../protocol/record_writer.ts";
 import { partitionKey, type TopicRow } from "../controller/image.ts";
 import { faultToCode } from "../broker/fault_to_code.ts";
 import type { BrokerServices } from "../broker/handler.ts";
+import { produceDeadline, settle } from "../broker/produce.ts";
 import type {
   Failure,
   Gateway,
@@ -37,12 +42,23 @@ function unknownTopic(name: string): Failure {
   return { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION", message: `Cannot find topic ${name}` };
 }
 
+function internalTopic(name: string): Failure {
+  const message = `Cannot write to the internal topic ${name}`;
+  return { ok: false, error: "INVALID_TOPIC_EXCEPTION", message };
+}
+
 function unknownPartition(topic: TopicRow, partition: number): Failure {
   return {
     ok: false,
     error: "UNKNOWN_TOPIC_OR_PARTITION",
     message: `Cannot find partition ${partition} of ${topic.name}: it has ${topic.partitions}`,
   };
+}
+
+/** What timed out may still be stored. */
+function late(outcome: AppendRefused): Failure {
+  if (outcome.error !== "REQUEST_TIMED_OUT") return outcome;
+  return { ...outcome, message: "Cannot tell yet whether it is stored: the store does not answer" };
 }
 
 function recordBytes({ key, value, headers }: RecordInput): number {
@@ -113,6 +129,7 @@ export class HttpGateway implements Gateway {
     const { produce: permits } = this.#services.permits;
     const topic = await this.#topicFor(name, true);
     if ("ok" in topic) return records.map(() => topic);
+    if (topic.internal) return records.map(() => internalTopic(name));
     const bytes = records.reduce((sum, record) => sum + recordBytes(record), 0);
     try {
       await permits.acquire(bytes, signal);
@@ -131,8 +148,8 @@ export class HttpGateway implements Gateway {
     if ("ok" in topic) return topic;
     if (partition >= topic.partitions) return unknownPartition(topic, partition);
     try {
-      const located = await this.#services.partitions.open(topic.topicId, partition);
-      return located.ok ? await readFrom(located.log, query, this.#services) : located;
+      const locate = () => this.#services.partitions.open(topic.topicId, partition);
+      return await readFrom(locate, query, this.#services);
     } catch (error) {
       return failure(error, "fetch");
     }
@@ -223,7 +240,7 @@ export class HttpGateway implements Gateway {
     }
   }
 
-  /** Appends at once, in order; the promise waits for durability. */
+  /** Appends at once, in order; the promise waits for durability, as long as clients do. */
   #append(log: PartitionLog, partition: number, batch: readonly Placed[]): Promise<Written[]> {
     const { clock, codecs } = this.#services.env;
     const records = batch.map(({ record }) => newRecord(record, clock.nowMs()));
@@ -236,9 +253,10 @@ export class HttpGateway implements Gateway {
       offset: baseOffset + i,
       timestampMs: logAppendTimeMs >= 0 ? logAppendTimeMs : record.timestampMs,
     }));
-    return appended.durable.then(
-      () => written,
-      (error: unknown) => written.map(() => failure(error, "produce")),
-    );
+    const deadline = produceDeadline(clock, HTTP_PRODUCE_TIMEOUT_MS);
+    return settle(appended, deadline.expired).then((outcome) => {
+      deadline.stop();
+      return outcome.ok ? written : written.map(() => late(outcome));
+    });
   }
 }

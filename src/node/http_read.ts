@@ -5,6 +5,7 @@ import type { LogRead, PartitionLog } from "../log/partition_log.ts";
 import { readRecords } from "../protocol/record.ts";
 import { isControlBatch, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
 import type { BrokerServices } from "../broker/handler.ts";
+import type { Located } from "../broker/partitions.ts";
 import type { ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
 
 interface Taken {
@@ -92,15 +93,20 @@ function outOfRange(
   return { ok: false, error: "OFFSET_OUT_OF_RANGE", message, logStart, highWatermark };
 }
 
+/** `locate` is asked at each turn: a log that closed while we waited never wakes anybody again. */
 export async function readFrom(
-  log: PartitionLog,
+  locate: () => Promise<Located>,
   query: ReadQuery,
   services: Services,
 ): Promise<ReadAnswer> {
   const { clock } = services.env;
-  const start = startOf(log, query.offset);
+  let start: number | null = null;
   const endMs = clock.monotonicMs() + query.waitMs;
   for (;;) {
+    const located = await locate();
+    if (!located.ok) return located;
+    const { log } = located;
+    start ??= startOf(log, query.offset);
     const taken = await withBatches(log, start, query, services);
     if (taken === null) return outOfRange(log, start);
     const { records, next, read } = taken;

@@ -39,6 +39,8 @@ export interface Incarnation {
   readonly requester: Requester;
   readonly streams: StreamClient;
   readonly storage: Storage;
+  /** Why writes do not come through at the moment. */
+  problem(): string | null;
   /** Uploads and commits all that is acknowledged. Logs must be closed before. */
   close(): Promise<void>;
 }
@@ -128,6 +130,7 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
     requester,
     storage,
     streams: createStreamClient({ env, storage, streams }),
+    problem: () => wal.state().problem,
     close() {
       unwatch();
       return storage.close();

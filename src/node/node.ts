@@ -66,13 +66,18 @@ export interface RunningNode {
 /** What is open so far, in order of opening. */
 class Opened {
   readonly #closers: (() => Promise<void> | void)[] = [];
+  #closing: Promise<void> | null = null;
 
   add(close: () => Promise<void> | void): void {
     this.#closers.push(close);
   }
 
-  /** In reverse order; the first error is thrown after all had their turn. */
-  async close(): Promise<void> {
+  /** In reverse order, once; the first error is thrown after all had their turn. */
+  close(): Promise<void> {
+    return this.#closing ??= this.#closeAll();
+  }
+
+  async #closeAll(): Promise<void> {
     const errors: unknown[] = [];
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) {
       try {
@@ -123,23 +128,43 @@ function walPolicy(options: NodeOptions): WalPolicy {
     : { kind: "unmetered" };
 }
 
-/** A promise that the fault of any part resolves, once. */
-function failure(): {
-  readonly failed: Promise<FaultError>;
-  readonly fail: (fault: FaultError) => void;
-} {
-  let fail!: (fault: FaultError) => void;
-  const failed = new Promise<FaultError>((resolve) => void (fail = resolve));
-  return { failed, fail };
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
 }
 
+function deferred<T>(): Deferred<T> {
+  let resolve!: Deferred<T>["resolve"];
+  let reject!: Deferred<T>["reject"];
+  const promise = new Promise<T>((done, failed) => {
+    resolve = done;
+    reject = failed;
+  });
+  // Whether anybody waits for it is not known.
+  promise.catch(() => {});
+  return { promise, resolve, reject };
+}
+
+/** Each part speaks for itself: one that is well again must not hide the trouble of another. */
 class Health {
-  #problem: string | null = null;
-  set(problem: string | null): void {
-    this.#problem = problem;
+  readonly #problems = new Map<string, string>();
+  /** Asked at each look. */
+  #waiting: () => string | null = () => null;
+
+  set(part: "upload" | "metadata" | "node", problem: string | null): void {
+    if (problem === null) this.#problems.delete(part);
+    else this.#problems.set(part, problem);
   }
+
+  watch(waiting: () => string | null): void {
+    this.#waiting = waiting;
+  }
+
   get problem(): string | null {
-    return this.#problem;
+    const waiting = this.#waiting();
+    const all = [...this.#problems.values(), ...(waiting === null ? [] : [waiting])];
+    return all.length === 0 ? null : all.join("; ");
   }
 }
 
@@ -151,10 +176,9 @@ interface Base {
   readonly incarnationId: string;
 }
 
-async function openBase(options: NodeOptions, opened: Opened): Promise<Base> {
+async function openBase(options: NodeOptions, opened: Opened, health: Health): Promise<Base> {
   const { env, settings } = options;
   const { clock, random, log } = env;
-  opened.add(() => options.store.close());
   const store = nodeStore(options.store, env);
   if (options.storeKind !== "memory") await probeStore(store, { clock, random, log });
   const wanted = settings.clusterId === null ? {} : { clusterId: settings.clusterId };
@@ -166,6 +190,7 @@ async function openBase(options: NodeOptions, opened: Opened): Promise<Base> {
     clusterId,
     nodeId: brandNodeId(settings.nodeId),
     incarnation: incarnationId,
+    onPoll: (problem) => health.set("metadata", problem),
   });
   opened.add(() => metadata.close());
   return { env, store, clusterId, metadata, incarnationId };
@@ -221,9 +246,10 @@ async function startBroker(
     port,
     walPolicy: walPolicy(options),
     storeKind: options.storeKind,
-    onHealth: (problem) => on.health.set(problem),
+    onHealth: (problem) => on.health.set("upload", problem),
     onFatal: on.fail,
   });
+  on.health.watch(() => incarnation.problem());
   opened.add(() => incarnation.close());
   const collector = createCollector({
     store,
@@ -251,14 +277,15 @@ async function startBroker(
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const opened = new Opened();
   const health = new Health();
-  const { failed, fail } = failure();
-  let setReady!: (serving: Serving) => void;
-  const ready = new Promise<Serving>((resolve) => void (setReady = resolve));
+  const { promise: failed, resolve: fail } = deferred<FaultError>();
+  const { promise: ready, resolve: setReady, reject: setNeverReady } = deferred<Serving>();
+  opened.add(() => options.store.close());
   try {
     brokerConfigOf(options.settings.kafka);
-    const base = await openBase(options, opened);
+    const base = await openBase(options, opened, health);
     const ports = await openPorts(options, ready, opened);
     const bound = ports.kafka ?? { host: "127.0.0.1", port: 0 };
+    void failed.then(({ message }) => health.set("node", message));
     const { kafkaSide } = await startBroker(options, base, bound, opened, { health, fail });
     const fetch = httpFetch(options, base, kafkaSide, health);
     setReady({ kafkaSide, fetch });
@@ -272,6 +299,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       close: () => opened.close(),
     };
   } catch (error) {
+    setNeverReady(error);
     await opened.close().catch((closing: unknown) => {
       options.env.log.log("warn", "close-failed", { error: messageOf(closing) });
     });

@@ -20,6 +20,8 @@ export interface CreateOptions {
   readonly signal?: AbortSignal;
   /** How long to try, from now; null or absent: until there is an answer. */
   readonly deadlineMs?: number | null;
+  /** Told of each attempt that will be repeated. */
+  readonly onRetry?: (error: unknown) => void;
 }
 
 interface Evidence {
@@ -65,6 +67,7 @@ export async function createExactly(
         last = error;
       }
       logRetry(options.log, key, attempt, last);
+      options.onRetry?.(last);
       await sleep(clock, backoffMs(attempt, random), stop.signal);
     }
     throw gaveUp(key, signal?.aborted === true ? "aborted" : "timeout", last);

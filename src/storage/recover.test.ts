@@ -162,7 +162,7 @@ describe("recovery of a node", () => {
       },
     };
     const { env } = world;
-    const sleeper = recoverNode({ env, store, clusterId: CLUSTER, nodeId: NODE, ...ports });
+    const sleeper = recoverNode({ ...ports, env, store, clusterId: CLUSTER });
     await assert.rejects(sleeper, (error) => isFault(error, "fenced"));
   });
 

@@ -41,10 +41,14 @@ class Client implements StreamClient {
 
   open(stream: StreamId, epoch: StreamEpoch): Promise<Stream> {
     // What is not committed yet is only known to the stream that is open.
-    assert(!this.#open.has(stream) && !this.#openingIds.has(stream), `Stream ${stream} is open`);
+    const held = this.#open.get(stream);
+    const isInUse = held?.isClosing === false || this.#openingIds.has(stream);
+    assert(!isInUse, `Stream ${stream} is open`);
     return this.#track(async () => {
       this.#openingIds.add(stream);
       try {
+        // Its close failed, or is under way: the store or a fence can do that, so it is no bug.
+        await held?.close();
         const answer = await this.#options.streams.openStream(stream, epoch);
         if (!answer.ok) throw refused(`Opening stream ${stream}`, answer);
         return this.#hold({ streamId: stream, epoch, start: answer.start, end: answer.end });

@@ -57,6 +57,10 @@ export class StreamImpl implements Stream {
     return this.#nextOffset;
   }
 
+  get isClosing(): boolean {
+    return this.#closing !== null;
+  }
+
   append(count: number, payload: Uint8Array): StreamAppend {
     assert(Number.isInteger(count) && count > 0, `Append of ${count} offsets`);
     this.#expectOpen();

@@ -1,15 +1,18 @@
 /**
  * kill -9 at any moment: producers write numbered records while the broker is killed and started again.
- * Every acknowledged record is there, in order; an idempotent producer's records are there once.
+ * Every acknowledged record is there, in order; an idempotent producer's records are there once; and
+ * nothing that a reader has seen disappears.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Kafka, logLevel, type Producer } from "kafkajs";
+import { Kafka, logLevel } from "kafkajs";
 import { seededRandom } from "../../src/env/random.ts";
-import { type BrokerProcess, startBroker, tempDir } from "../support/broker_process.ts";
+import { type BrokerProcess, crashStart, startBroker, tempDir } from "../support/broker_process.ts";
+import { PipelinedProducer } from "./pipelined_producer.ts";
 
-const ROUNDS = 5;
+const ROUNDS = 8;
 const TOPIC = "crash";
+const PARTITIONS = 2;
 
 interface Writer {
   readonly name: string;
@@ -17,9 +20,20 @@ interface Writer {
   stop(): Promise<void>;
 }
 
+interface Row {
+  readonly key: string;
+  readonly value: string;
+  readonly offset: number;
+}
+
 /** Sends 0, 1, 2, ... one after the other; a number counts once it is acknowledged. */
-async function startWriter(kafka: Kafka, name: string, idempotent: boolean): Promise<Writer> {
-  const producer: Producer = kafka.producer({
+async function startWriter(
+  kafka: Kafka,
+  name: string,
+  idempotent: boolean,
+  acks: number,
+): Promise<Writer> {
+  const producer = kafka.producer({
     idempotent,
     maxInFlightRequests: 1,
     retry: { initialRetryTime: 50, maxRetryTime: 200, retries: 100 },
@@ -29,7 +43,8 @@ async function startWriter(kafka: Kafka, name: string, idempotent: boolean): Pro
   let stopped = false;
   const done = (async () => {
     for (let i = 0; !stopped; i++) {
-      await producer.send({ topic: TOPIC, acks: -1, messages: [{ key: name, value: String(i) }] });
+      const messages = [{ key: name, value: String(i), partition: i % PARTITIONS }];
+      await producer.send({ topic: TOPIC, acks, messages });
       acknowledged.push(i);
     }
   })();
@@ -44,64 +59,122 @@ async function startWriter(kafka: Kafka, name: string, idempotent: boolean): Pro
   };
 }
 
-async function readAll(broker: BrokerProcess): Promise<Map<string, number[]>> {
-  const seen = new Map<string, number[]>();
+async function page(http: string, partition: number, query: string) {
+  const response = await fetch(
+    `${http}/v1/topics/${TOPIC}/partitions/${partition}/records?${query}`,
+  );
+  if (response.status !== 200) throw new Error(await response.text());
+  return await response.json() as { records: Row[]; next: number };
+}
+
+async function readAll({ http }: BrokerProcess, partition: number): Promise<Row[]> {
+  const rows: Row[] = [];
   for (let offset = 0;;) {
-    const response = await fetch(
-      `${broker.http}/v1/topics/${TOPIC}/partitions/0/records?offset=${offset}&limit=5000`,
-    );
-    const page = await response.json() as {
-      records: { key: string; value: string; offset: number }[];
-      next: number;
-    };
-    if (page.records.length === 0) return seen;
-    for (const { key, value } of page.records) {
-      seen.set(key, [...(seen.get(key) ?? []), Number(value)]);
-    }
-    offset = page.next;
+    const { records, next } = await page(http, partition, `offset=${offset}&limit=5000`);
+    if (records.length === 0) return rows;
+    rows.push(...records);
+    offset = next;
   }
 }
 
-function withoutRepeats(numbers: readonly number[]): number[] {
-  return numbers.filter((number, i) => numbers.indexOf(number) === i);
+/** Follows a partition through all crashes and remembers what it was shown. */
+function startReader(http: string, partition: number) {
+  const shown: Row[] = [];
+  let stopped = false;
+  const done = (async () => {
+    for (let offset = 0; !stopped;) {
+      try {
+        const { records, next } = await page(http, partition, `offset=${offset}&wait=100`);
+        shown.push(...records);
+        offset = next;
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    }
+  })();
+  return {
+    async stop(): Promise<readonly Row[]> {
+      stopped = true;
+      await done;
+      return shown;
+    },
+  };
 }
 
-test("every acknowledged record survives kill -9", async () => {
+function withoutRepeats(numbers: readonly number[]): number[] {
+  return [...new Set(numbers)];
+}
+
+function numbersOf(rows: readonly Row[], name: string): number[] {
+  return rows.filter(({ key }) => key === name).map(({ value }) => Number(value));
+}
+
+function checkWriter({ name, acknowledged }: Writer, logs: readonly (readonly Row[])[]): void {
+  assert.ok(acknowledged.length > 20, `${name} wrote too little: ${acknowledged.length}`);
+  for (const [partition, rows] of logs.entries()) {
+    const mine = acknowledged.filter((number) => number % PARTITIONS === partition);
+    const stored = numbersOf(rows, name);
+    const once = withoutRepeats(stored);
+    assert.deepEqual(once.slice(0, mine.length), mine, `${name}: missing or out of order`);
+    if (name.startsWith("idempotent")) assert.deepEqual(stored, once, `${name}: there twice`);
+  }
+}
+
+function checkPipelined(producer: PipelinedProducer, logs: readonly (readonly Row[])[]): void {
+  const { name, sent, partition, acknowledged } = producer;
+  const rows = logs[partition]!;
+  assert.ok(sent > 100, `${name} wrote too little: ${sent}`);
+  assert.ok(producer.resentBatches > 0, `${name} never had to send again`);
+  assert.deepEqual(numbersOf(rows, name), Array.from({ length: sent }, (_, i) => i), name);
+  for (const [sequence, offset] of acknowledged) {
+    assert.equal(rows[offset]!.value, String(sequence), `${name}: not at its offset ${offset}`);
+  }
+}
+
+test("every acknowledged record survives kill -9, once and in order", async () => {
   const dir = tempDir();
   const random = seededRandom(Number.parseInt("5eed", 16));
-  let broker = await startBroker({ args: ["--store", `dir:${dir.path}`] });
-  const args = ["--store", `dir:${dir.path}`, "--kafka-listen", broker.kafka];
+  const args = ["--store", `dir:${dir.path}`];
+  let broker = await startBroker({ args });
+  const { kafka: address, http } = broker;
+  const created = await fetch(`${http}/v1/topics`, {
+    method: "POST",
+    body: JSON.stringify({ name: TOPIC, partitions: PARTITIONS }),
+  });
+  assert.equal(created.status, 201, await created.text());
   const kafka = new Kafka({
-    brokers: [broker.kafka],
+    brokers: [address],
     logLevel: logLevel.NOTHING,
     requestTimeout: 5000,
     retry: { initialRetryTime: 50, maxRetryTime: 200, retries: 100 },
   });
   const writers = [
-    await startWriter(kafka, "idempotent-a", true),
-    await startWriter(kafka, "idempotent-b", true),
-    await startWriter(kafka, "plain", false),
+    await startWriter(kafka, "idempotent", true, -1),
+    await startWriter(kafka, "plain", false, -1),
+    await startWriter(kafka, "plain-leader", false, 1),
   ];
+  const pipelined = [0, 0, 1].map((partition, i) =>
+    new PipelinedProducer({ address, topic: TOPIC, partition, name: `pipelined-${i}` })
+  );
+  const readers = [0, 1].map((partition) => startReader(http, partition));
   for (let round = 0; round < ROUNDS; round++) {
     await new Promise((resolve) => setTimeout(resolve, 100 + random.float() * 400));
     await broker.kill9();
-    broker = await startBroker({ args });
+    if (round % 3 === 2) {
+      const place = ["--kafka-listen", address, "--http-listen", new URL(http).host];
+      await crashStart({ args: [...args, ...place] }, 20 + random.float() * 180);
+    }
+    broker = await broker.restart();
   }
   await new Promise((resolve) => setTimeout(resolve, 300));
-  await Promise.all(writers.map((writer) => writer.stop()));
-  const seen = await readAll(broker);
-  for (const { name, acknowledged } of writers) {
-    const stored = seen.get(name) ?? [];
-    const once = withoutRepeats(stored);
-    assert.ok(acknowledged.length > 20, `${name} wrote too little: ${acknowledged.length}`);
-    assert.deepEqual(
-      once.slice(0, acknowledged.length),
-      acknowledged,
-      `${name}: a record is missing or out of order`,
-    );
-    if (name.startsWith("idempotent")) {
-      assert.deepEqual(stored, once, `${name}: a record is there twice`);
-    }
+  await Promise.all([...writers, ...pipelined].map((writer) => writer.stop()));
+  const shown = await Promise.all(readers.map((reader) => reader.stop()));
+  const logs = [await readAll(broker, 0), await readAll(broker, 1)];
+  for (const writer of writers) checkWriter(writer, logs);
+  for (const producer of pipelined) checkPipelined(producer, logs);
+  for (const [partition, rows] of shown.entries()) {
+    assert.ok(rows.length > 50, `a reader saw too little: ${rows.length}`);
+    assert.deepEqual(rows, logs[partition]!.slice(0, rows.length), "what was shown has changed");
   }
   assert.equal(await broker.stop(), 0, broker.output());
   dir.remove();

@@ -56,7 +56,7 @@ async function consume(
   count: number,
   fromBeginning = true,
 ): Promise<Got[]> {
-  const consumer = kafka.consumer({ groupId, sessionTimeout: 6000 });
+  const consumer = kafka.consumer({ groupId, sessionTimeout: 6000, maxWaitTimeInMs: 200 });
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning });
   const got: Got[] = [];
@@ -166,7 +166,14 @@ test("two members share the partitions, and give them back", async () => {
   await admin.createTopics({ topics: [{ topic: "shared", numPartitions: 4 }] });
   const assigned = new Map<number, number>();
   const members = [0, 1].map(() =>
-    kafka.consumer({ groupId: "shared-group", sessionTimeout: 6000, rebalanceTimeout: 6000 })
+    kafka.consumer({
+      groupId: "shared-group",
+      sessionTimeout: 6000,
+      rebalanceTimeout: 6000,
+      // It heartbeats between its fetches only.
+      heartbeatInterval: 200,
+      maxWaitTimeInMs: 200,
+    })
   );
   for (const [i, member] of members.entries()) {
     await member.connect();
@@ -219,9 +226,83 @@ test("topic administration", async () => {
     }],
   });
   assert.equal(configs.resources[0]!.configEntries[0]!.configValue, "1000000");
+  const cluster = await admin.describeCluster();
+  assert.deepEqual([cluster.brokers.length, cluster.controller], [1, cluster.brokers[0]!.nodeId]);
+  assert.equal(await admin.createTopics({ topics: [{ topic: "managed" }] }), false, "it exists");
   await admin.deleteTopics({ topics: ["managed"] });
   assert.ok(!(await admin.listTopics()).includes("managed"));
   await admin.disconnect();
+});
+
+test("a topic that was deleted and made again is empty", async () => {
+  const admin = kafka.admin();
+  await admin.connect();
+  await send("twice", ["old"]);
+  await admin.deleteTopics({ topics: ["twice"] });
+  await admin.createTopics({ topics: [{ topic: "twice" }] });
+  assert.deepEqual((await admin.fetchTopicOffsets("twice")).map(({ high }) => high), ["0"]);
+  await send("twice", ["new"]);
+  assert.deepEqual((await consume("twice", "twice-group", 1)).map(({ value }) => value), ["new"]);
+  await admin.disconnect();
+});
+
+test("offsets of a group, fetched and set; groups described and deleted", async () => {
+  const admin = kafka.admin();
+  await admin.connect();
+  const offsets = async (groupId: string) =>
+    (await admin.fetchOffsets({ groupId, topics: ["kept-offsets"] }))[0]!.partitions
+      .map(({ offset }) => offset);
+  await send("kept-offsets", ["0", "1", "2"]);
+  assert.deepEqual(await offsets("offsets-group"), ["-1"], "nothing is committed");
+  await consume("kept-offsets", "offsets-group", 3);
+  assert.deepEqual(await offsets("offsets-group"), ["3"]);
+  const topic = { groupId: "offsets-group", topic: "kept-offsets" };
+  await admin.setOffsets({ ...topic, partitions: [{ partition: 0, offset: "1" }] });
+  const again = await consume("kept-offsets", "offsets-group", 2);
+  assert.deepEqual(again.map(({ offset }) => offset), ["1", "2"]);
+  const { groups } = await admin.describeGroups(["offsets-group", "no-such-group"]);
+  assert.deepEqual(groups.map(({ state }) => state), ["Empty", "Dead"]);
+  await admin.deleteGroups(["offsets-group"]);
+  assert.deepEqual(await offsets("offsets-group"), ["-1"]);
+  await assert.rejects(admin.deleteGroups(["offsets-group"]));
+  await admin.disconnect();
+});
+
+test("latest, and a seek", async () => {
+  await send("seek", ["0", "1", "2"]);
+  const consumer = kafka.consumer({ groupId: "seek-group", maxWaitTimeInMs: 200 });
+  await consumer.connect();
+  await consumer.subscribe({ topic: "seek" });
+  const got: (string | undefined)[] = [];
+  const joined = new Promise((resolve) => consumer.on("consumer.group_join", resolve));
+  await consumer.run({
+    eachMessage: ({ message }) => {
+      got.push(message.value?.toString());
+      return Promise.resolve();
+    },
+  });
+  await joined;
+  // It asks for the latest offset with its first fetch.
+  await new Promise((resolve) => consumer.on("consumer.fetch", resolve));
+  await send("seek", ["3"]);
+  await until(() => got.length === 1);
+  consumer.seek({ topic: "seek", partition: 0, offset: "1" });
+  await until(() => got.length === 4);
+  await consumer.disconnect();
+  assert.deepEqual(got, ["3", "1", "2", "3"]);
+});
+
+test("a record that is too large is refused, and the next one is not", async () => {
+  const producer = kafka.producer({ retry: { retries: 0 } });
+  await producer.connect();
+  const large = "x".repeat(1_100_000);
+  await assert.rejects(
+    producer.send({ topic: "large", messages: [{ value: large }] }),
+    /larger than the max message size|MESSAGE_TOO_LARGE/i,
+  );
+  const [sent] = await producer.send({ topic: "large", messages: [{ value: "small" }] });
+  assert.equal(sent!.baseOffset, "0");
+  await producer.disconnect();
 });
 
 test("HTTP and TCP show the same offsets", async () => {
@@ -243,16 +324,7 @@ test("committed offsets survive kill -9 and a restart", async () => {
   await send("kept", ["1", "2"]);
   await consume("kept", "kept-group", 2);
   await broker.kill9();
-  broker = await startBroker({
-    args: [
-      "--store",
-      `dir:${dir.path}`,
-      "--kafka-listen",
-      broker.kafka,
-      "--set",
-      "group.initial.rebalance.delay.ms=0",
-    ],
-  });
+  broker = await broker.restart();
   await send("kept", ["3"]);
   const got = await consume("kept", "kept-group", 1);
   assert.deepEqual(got.map(({ value }) => value), ["3"]);

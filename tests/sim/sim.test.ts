@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { simulate } from "./scenario.ts";
 
 const IS_BUN = "Bun" in globalThis;
-const SEEDS = IS_BUN ? 40 : 8;
+const SEEDS = IS_BUN ? 30 : 8;
 const STEPS = 8;
 
 for (let seed = 1; seed <= SEEDS; seed++) {

@@ -33,7 +33,8 @@ export function createFakeClock(startMs = 1_700_000_000_000): FakeClock {
   }
 
   return {
-    nowMs: () => startMs + elapsedMs,
+    // Whole milliseconds, as hosts have them; pauses with jitter end in between.
+    nowMs: () => startMs + Math.floor(elapsedMs),
     monotonicMs: () => elapsedMs,
     after(delayMs, work): Cancel {
       const timer = { atMs: elapsedMs + Math.max(0, delayMs), work };

@@ -29,7 +29,11 @@ export type StoreFault =
   /** No answer until the caller aborts; the effect comes or not. */
   | { readonly kind: "hang"; readonly happens: boolean }
   /** The caller gets a fault now, the effect comes this much later. */
-  | { readonly kind: "late"; readonly delayMs: number };
+  | { readonly kind: "late"; readonly delayMs: number }
+  /** It happens and is answered, and happens once more this much later: a duplicate. */
+  | { readonly kind: "repeat"; readonly delayMs: number }
+  /** A black hole: a fault after this time of silence; the effect comes or not. */
+  | { readonly kind: "silence"; readonly delayMs: number; readonly happens: boolean };
 
 export type FaultPlan = (call: StoreCall) => StoreFault | undefined;
 
@@ -86,6 +90,12 @@ export function faultyStore(store: ObjectStore, clock: Clock, first?: FaultPlan)
       await untilAborted(signal);
       throw fault(call, "aborted");
     }
+    if (met?.kind === "silence") {
+      if (met.happens) await work();
+      await sleep(clock, met.delayMs, signal);
+      throw fault(call, signal?.aborted === true ? "aborted" : "store-unavailable");
+    }
+    if (met?.kind === "repeat") clock.after(met.delayMs, () => void work().catch(() => undefined));
     if (met?.kind === "delay") await sleep(clock, met.delayMs, signal);
     const value = await work();
     if (met?.kind === "lose-answer") throw fault(call, met.code);

@@ -17,7 +17,13 @@ import {
 import type { TopicRow } from "../../controller/image.ts";
 import { hintedNodes, type LeaderHint, leaderHint } from "../endpoints.ts";
 import { faultToCode } from "../fault_to_code.ts";
-import { type FetchResult, type OpenTarget, type Pass, readPass } from "../fetch_read.ts";
+import {
+  type FetchResult,
+  type OpenTarget,
+  type Pass,
+  type PassOptions,
+  readPass,
+} from "../fetch_read.ts";
 import { createFetchSessions, type FetchOpening, type FetchTarget } from "../fetch_session.ts";
 import { createFetchWait, type FetchWait } from "../fetch_wait.ts";
 import type { BrokerServices, Handler, RequestContext } from "../handler.ts";
@@ -90,6 +96,15 @@ async function openTarget(
   }
 }
 
+/** A client must not wait for more than it can be given. */
+function limitsOf(
+  { config }: BrokerServices,
+  { minBytes, maxBytes }: FetchRequest,
+): Pick<PassOptions, "bytesMin" | "bytesMax"> {
+  const bytesMax = Math.max(0, Math.min(maxBytes, config.integer("fetch.max.bytes")));
+  return { bytesMin: Math.min(minBytes, bytesMax), bytesMax };
+}
+
 async function pass(
   services: BrokerServices,
   targets: readonly FetchTarget[],
@@ -101,13 +116,8 @@ async function pass(
     targets.map((one) => openTarget(services, one, context.version)),
   );
   for (const { log } of opened) if (log !== null) wait.watch(log);
-  const bytesMax = Math.max(
-    0,
-    Math.min(request.maxBytes, services.config.integer("fetch.max.bytes")),
-  );
   return await readPass(opened, {
-    bytesMin: Math.min(request.minBytes, bytesMax),
-    bytesMax,
+    ...limitsOf(services, request),
     isolation: request.isolationLevel === READ_COMMITTED ? "committed" : "uncommitted",
     signal: context.signal,
     hotPermits: services.permits.hotFetch,
@@ -116,8 +126,8 @@ async function pass(
   });
 }
 
-function isSatisfied({ results, bytes }: Pass, request: FetchRequest): boolean {
-  return results.length === 0 || bytes >= Math.min(request.minBytes, request.maxBytes) ||
+function isSatisfied({ results, bytes }: Pass, bytesMin: number): boolean {
+  return results.length === 0 || bytes >= bytesMin ||
     results.some(({ error, diverging }) => error !== "NONE" || diverging);
 }
 
@@ -129,11 +139,12 @@ async function poll(
   context: RequestContext,
 ): Promise<Pass> {
   const waitMs = Math.min(request.maxWaitMs, FETCH_WAIT_MS_MAX);
+  const { bytesMin } = limitsOf(services, request);
   const wait = createFetchWait(services.env.clock, Math.max(0, waitMs), context.signal);
   try {
     for (;;) {
       const found = await pass(services, targets, request, context, wait);
-      if (isSatisfied(found, request) || waitMs <= 0) return found;
+      if (isSatisfied(found, bytesMin) || waitMs <= 0) return found;
       // A long poll holds no permits while it waits; what it answers late is a small part.
       found.release();
       if (await wait.next() === "over") return found;

@@ -92,6 +92,7 @@ test("CreateTopics: the table of refusals", async () => {
     ["INVALID_TOPIC_EXCEPTION", { name: "x".repeat(250) }],
     ["INVALID_TOPIC_EXCEPTION", { name: "a b" }],
     ["INVALID_TOPIC_EXCEPTION", { name: "taken_name" }],
+    ["INVALID_TOPIC_EXCEPTION", { name: "__consumer_offsets" }],
     ["TOPIC_ALREADY_EXISTS", { name: "taken.name" }],
     ["INVALID_PARTITIONS", { name: "a", numPartitions: 0 }],
     ["INVALID_PARTITIONS", { name: "a", numPartitions: -2 }],

@@ -13,11 +13,10 @@ import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { BrokerServices } from "../handler.ts";
 import { faultToCode } from "../fault_to_code.ts";
+import { OFFSETS_TOPIC } from "../topic_name.ts";
 import { partitionKey, type TopicRow } from "../../controller/image.ts";
 import type { GroupSettings } from "./group.ts";
 import { Shard } from "./shard.ts";
-
-export const OFFSETS_TOPIC = "__consumer_offsets";
 
 export type ShardFound =
   | { readonly ok: true; readonly shard: Shard }

@@ -29,6 +29,8 @@ interface World {
   ): { answer: SyncAnswer | null };
   readonly stored: Group["state"][];
   failStores(fail: boolean): void;
+  /** Until the answer is called, stores do not end. */
+  holdStores(): () => void;
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -37,6 +39,7 @@ function world(settings: Partial<GroupHost["settings"]> = {}): World {
   let now = 0;
   let ids = 0;
   let failing = false;
+  let held: Promise<void> = Promise.resolve();
   const stored: Group["state"][] = [];
   const host: GroupHost = {
     settings: {
@@ -51,7 +54,7 @@ function world(settings: Partial<GroupHost["settings"]> = {}): World {
     newMemberId: (prefix) => `${prefix}-${++ids}`,
     store(group) {
       stored.push(group.state);
-      return failing ? Promise.reject(new Error("no store")) : Promise.resolve();
+      return failing ? Promise.reject(new Error("no store")) : held;
     },
   };
   const group = createGroup("g", host.nowMs());
@@ -60,6 +63,13 @@ function world(settings: Partial<GroupHost["settings"]> = {}): World {
     host,
     stored,
     failStores: (fail) => void (failing = fail),
+    holdStores() {
+      let release = () => {};
+      held = new Promise((resolve) => {
+        release = resolve;
+      });
+      return release;
+    },
     advance(ms) {
       const until = now + ms;
       for (let due = nextDeadline(group); due !== null && due <= until; due = nextDeadline(group)) {
@@ -435,4 +445,24 @@ test("a stored group comes back stable with its members, and a tombstone as noth
   assert.equal(member.deadlineMs, 10_500, "each has a whole session to be heard of");
   const gone = readGroupRecord(key, null, 0);
   assert.ok(gone.kind === "group" && gone.group === null);
+});
+
+test("an assignment that is still being written does not hold up the next generation", async () => {
+  const w = world();
+  const first = w.join();
+  w.advance(3000);
+  const { memberId } = first.answer!;
+  const release = w.holdStores();
+  const overtaken = w.sync(memberId, 1, { [memberId]: "old" });
+  const second = w.join();
+  assert.equal(overtaken.answer!.error, "REBALANCE_IN_PROGRESS");
+  w.join({ memberId });
+  assert.equal(second.answer!.generation, 2);
+  const leading = w.sync(memberId, 2, { [memberId]: "new" });
+  const following = w.sync(second.answer!.memberId, 2);
+  release();
+  await settle();
+  assert.deepEqual([leading.answer?.error, following.answer?.error], ["NONE", "NONE"]);
+  assert.equal(utf8(leading.answer!.assignment), "new");
+  assert.equal(w.group.state, "Stable");
 });

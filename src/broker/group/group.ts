@@ -104,7 +104,7 @@ export interface Group {
   /** End of the join phase, or of the sync phase; null outside of both. */
   phaseDeadlineMs: number | null;
   initial: InitialDelay | null;
-  /** True while an assignment is being written. */
+  /** True while the assignment of this generation is being written. */
   storing: boolean;
   /** Wall time of the last change of state, kept for expiry of offsets. */
   stateChangedAtMs: number;

@@ -150,6 +150,8 @@ function completeJoin(group: Group, host: GroupHost): void {
     return;
   }
   group.generation += 1;
+  // The write of an earlier generation may still be under way; it must not hold up this one.
+  group.storing = false;
   if (group.members.size === 0) return becomeEmpty(group, host);
   electLeader(group);
   group.protocolName = chooseProtocol(group.members.values());

@@ -3,10 +3,9 @@
  * change of them made durable through it. One owner, changed in synchronous stretches only.
  */
 import type { Env } from "../../env/env.ts";
-import { messageOf } from "../../lib/errors.ts";
+import { FaultError, messageOf } from "../../lib/errors.ts";
 import { GROUP_LOAD_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
 import type { Uuid } from "../../lib/uuid.ts";
-import { FaultError } from "../../lib/errors.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import { buildBatch, isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
 import { readRecords } from "../../protocol/record.ts";
@@ -251,6 +250,11 @@ export class Shard {
     for (const { topic, partition } of dropped) offsets.delete(topic, partition);
   }
 
+  /** A commit may be durable and still a step away from its table. */
+  get #isCommitting(): boolean {
+    return [...this.#groups.values()].some(({ commits }) => commits > 0);
+  }
+
   #alive(): KeyValue[] {
     return [...this.#groups.values()].flatMap(({ group, offsets }) => [
       ...[...offsets.entries()].map((offset) => offsetRecord(group.groupId, offset)),
@@ -266,7 +270,7 @@ export class Shard {
     const { log } = this;
     if (this.#compacting || log.sizeBytes < COMPACT_BYTES_MIN) return;
     // An offset that is being written is not in the tables yet, so the log must be at rest.
-    if (log.highWatermark !== log.logEndOffset) return;
+    if (log.highWatermark !== log.logEndOffset || this.#isCommitting) return;
     const alive = this.#alive();
     const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
     if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;

@@ -65,8 +65,8 @@ function assign(group: Group, host: GroupHost, assignments: SyncRequest["assignm
 
 /** The write has ended; when the group has moved on meanwhile, its outcome means nothing. */
 function settle(group: Group, host: GroupHost, generation: number, error: ErrorName): void {
-  group.storing = false;
   if (group.state !== "CompletingRebalance" || group.generation !== generation) return;
+  group.storing = false;
   if (error === "NONE") {
     setState(group, "Stable", host.nowMs());
     // Late members fetch the stored assignment; from here on their sessions watch over them.

@@ -98,15 +98,18 @@ export class ObjectWriter {
   }
 }
 
+/** A block is valid until the next one is asked for: all of them pass through one buffer. */
 function* pieces(
   blocks: readonly (readonly StreamRecord[])[],
   index: Uint8Array,
   footer: Uint8Array,
 ): Generator<Uint8Array> {
+  let scratch = new Uint8Array(0);
   for (const records of blocks) {
-    const bytes = new Uint8Array(dataBlockBytes(records));
-    writeDataBlock(bytes, 0, records);
-    yield bytes;
+    const bytes = dataBlockBytes(records);
+    if (bytes > scratch.length) scratch = new Uint8Array(bytes);
+    writeDataBlock(scratch, 0, records);
+    yield scratch.subarray(0, bytes);
   }
   yield index;
   yield footer;

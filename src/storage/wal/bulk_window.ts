@@ -8,7 +8,11 @@ import { sleep } from "../../env/clock.ts";
 import type { Env } from "../../env/env.ts";
 import { DecodeError } from "../../lib/bytes.ts";
 import { FaultError, isFault, messageOf } from "../../lib/errors.ts";
-import { WAL_BULKS_IN_FLIGHT_MAX, WAL_IN_FLIGHT_BYTES_MAX } from "../../lib/limits.ts";
+import {
+  WAL_BULKS_IN_FLIGHT_MAX,
+  WAL_IN_FLIGHT_BYTES_MAX,
+  WAL_STALLED_MS,
+} from "../../lib/limits.ts";
 import { backoffMs } from "../../object/backoff.ts";
 import { createExactly, type CreateOutcome } from "../../object/create.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
@@ -66,6 +70,8 @@ export class BulkWindow {
   #sendingBytes = 0;
   #acknowledgedTo: number;
   #storeMs: number | null = null;
+  /** The last fault of a put, while nothing was stored since. */
+  #lastFault: string | null = null;
   #proof: Moment;
   #confirming = false;
   #idle: (() => void)[] = [];
@@ -83,6 +89,16 @@ export class BulkWindow {
   /** First slot that is not acknowledged. */
   get acknowledgedTo(): number {
     return this.#acknowledgedTo;
+  }
+
+  /** Asked for by probes, so it costs no timer: the age of what waits longest tells. */
+  get problem(): string | null {
+    const sentAtMs = this.#entries[0]?.sentAt?.monotonicMs;
+    if (sentAtMs === undefined) return null;
+    const waitedMs = this.#options.env.clock.monotonicMs() - sentAtMs;
+    if (waitedMs < WAL_STALLED_MS) return null;
+    const why = this.#lastFault ?? "no answer yet";
+    return `WAL waits for the store since ${Math.round(waitedMs / 1_000)} s: ${why}`;
   }
 
   push(bulk: WindowBulk): void {
@@ -135,6 +151,7 @@ export class BulkWindow {
     }
     env.metrics.observe("skerry_wal_put_seconds", (env.clock.monotonicMs() - startedMs) / 1_000);
     entry.state = "stored";
+    this.#lastFault = null;
     this.#acknowledge();
     this.#pump();
   }
@@ -144,12 +161,14 @@ export class BulkWindow {
     const { store, env } = this.#options;
     const { clock, random, log } = env;
     const { signal } = this.#stop;
+    const onRetry = (error: unknown) => void (this.#lastFault = messageOf(error));
     for (let attempt = 1; !signal.aborted; attempt++) {
       try {
-        return await createExactly(store, key, body, { clock, random, log, signal });
+        return await createExactly(store, key, body, { clock, random, log, signal, onRetry });
       } catch (error) {
         if (!isFault(error)) throw error;
         if (signal.aborted) return null;
+        onRetry(error);
         log.log("error", "wal-put-refused", { key, attempt, error: error.message });
         await sleep(clock, backoffMs(attempt, random), signal);
       }

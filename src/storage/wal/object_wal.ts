@@ -125,6 +125,7 @@ class ObjectWal implements Wal {
       trimmedTo: this.#trimmedTo,
       nextSlot: this.#nextSlot,
       fenced: this.#fenced !== null,
+      problem: this.#window.problem,
     };
   }
 

@@ -22,6 +22,8 @@ export interface WalState {
   /** Slot that the next record goes to. */
   readonly nextSlot: number;
   readonly fenced: boolean;
+  /** Why nothing is acknowledged since a while; null while writes come through, or none is waiting. */
+  readonly problem: string | null;
 }
 
 export interface Wal {
