@@ -46,6 +46,15 @@ function readFrame(hex: string): { readonly api: Api; readonly request: unknown 
   return { api, request };
 }
 
+test("librdkafka's Metadata request for all topics, with the bytes that it leaves behind", () => {
+  // Written by librdkafka 2.16.0: four bytes for a null list that takes one.
+  const frame = fromHex("0003000d00000003000772646b61666b610000000000010000");
+  const reader = new ByteReader(frame);
+  const request = readRequest(metadataApi, readRequestHeader(reader), reader);
+  assert.equal(request.topics, null);
+  assert.equal(reader.remaining, 3);
+});
+
 test("requests of kafkajs", () => {
   assert.deepEqual(readFrame(KAFKAJS.metadata6).request, {
     topics: [{ topicId: "0".repeat(32), name: "orders" }],

@@ -4,7 +4,7 @@ import type { ByteReader } from "../lib/bytes.ts";
 import { ChunkWriter } from "./chunk_writer.ts";
 import { FRAME_PREFIX_BYTES } from "./frame.ts";
 import { endRequestHeader, type RequestHeader, writeResponseHeader } from "./header.ts";
-import { decode, isFlexible, type Schema, type Versions } from "./schema.ts";
+import { decodePrefix, isFlexible, type Schema, type Versions } from "./schema.ts";
 
 /** `Q` is a request as read, `S` a response as written: the broker's side of both. */
 export interface Api<Q = unknown, S = unknown, QIn = unknown, SOut = unknown> extends Versions {
@@ -40,10 +40,13 @@ export function hasTaggedResponseHeader(of: Api, version: number): boolean {
   return of.key !== API_VERSIONS_KEY && isFlexible(of, version);
 }
 
-/** Reads the rest of a request frame after `readRequestHeader`. The version must be supported. */
+/**
+ * Reads the rest of a request frame after `readRequestHeader`. The version must be supported. Bytes left
+ * over are ignored, as in Kafka: librdkafka 2.16 ends its Metadata request for all topics with three.
+ */
 export function readRequest<Q>(of: Api<Q>, header: RequestHeader, reader: ByteReader): Q {
   endRequestHeader(reader, isFlexible(of, header.apiVersion));
-  return decode(of.request, header.apiVersion, reader);
+  return decodePrefix(of.request, header.apiVersion, reader);
 }
 
 /** A whole response frame. Large byte fields go uncopied: they must not change until sent. */

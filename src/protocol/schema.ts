@@ -167,6 +167,21 @@ export function message<const F extends Fields>(
   return { ...versions, name, body, codec };
 }
 
+/** Reads a message and leaves what follows it in the reader. Byte fields are views of the input. */
+export function decodePrefix<Out, In>(
+  schema: Schema<Out, In>,
+  version: number,
+  reader: ByteReader,
+): Out {
+  const codec = schema.codec(version);
+  try {
+    return codec.read(reader);
+  } catch (cause) {
+    if (!(cause instanceof DecodeError)) throw cause;
+    throw new DecodeError(`Cannot decode ${schema.name} v${version}: ${cause.message}`, { cause });
+  }
+}
+
 /** Reads a whole message; bytes left over do not decode. Byte fields are views of `input`. */
 export function decode<Out, In>(
   schema: Schema<Out, In>,
@@ -174,15 +189,11 @@ export function decode<Out, In>(
   input: Uint8Array | ByteReader,
 ): Out {
   const reader = input instanceof Uint8Array ? new ByteReader(input) : input;
-  const codec = schema.codec(version);
-  try {
-    const value = codec.read(reader);
-    if (reader.remaining === 0) return value;
-    throw new DecodeError(`${reader.remaining} bytes left over`);
-  } catch (cause) {
-    if (!(cause instanceof DecodeError)) throw cause;
-    throw new DecodeError(`Cannot decode ${schema.name} v${version}: ${cause.message}`, { cause });
-  }
+  const value = decodePrefix(schema, version, reader);
+  if (reader.remaining === 0) return value;
+  throw new DecodeError(
+    `Cannot decode ${schema.name} v${version}: ${reader.remaining} bytes left over`,
+  );
 }
 
 export function encode<Out, In>(schema: Schema<Out, In>, version: number, value: In): Uint8Array {

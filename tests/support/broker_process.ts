@@ -32,6 +32,8 @@ export interface BrokerProcessOptions {
   readonly cwd?: string;
   /** Path of another executable than the usual one. */
   readonly binary?: string;
+  /** Told the process id as soon as there is one. */
+  readonly onStart?: (pid: number) => void;
 }
 
 const READY_MS_MAX = 30_000;
@@ -106,7 +108,10 @@ function spawnBroker(words: readonly string[], options: BrokerProcessOptions): S
   child.stdout!.on("data", collect);
   child.stderr!.on("data", collect);
   const { pid } = child;
-  if (pid !== undefined) running.add(pid);
+  if (pid !== undefined) {
+    running.add(pid);
+    options.onStart?.(pid);
+  }
   const exited = new Promise<number | null>((done, failed) => {
     child.on("error", failed);
     // "close", not "exit": then all of the output is there.
