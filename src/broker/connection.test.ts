@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
-import { concatBytes, fromHex, toHex } from "../lib/bytes.ts";
-import { CONNECTION_REQUESTS_MAX, WRITE_BYTES_MAX } from "../lib/limits.ts";
+import { concatBytes, fromHex, toHex, viewOf } from "../lib/bytes.ts";
+import { CONNECTION_REQUESTS_MAX, REQUEST_BYTES_MAX, WRITE_BYTES_MAX } from "../lib/limits.ts";
 import { fetchApi } from "../protocol/message/01_fetch.ts";
 import { produceApi } from "../protocol/message/00_produce.ts";
 import { apiVersionsApi } from "../protocol/message/18_api_versions.ts";
@@ -269,6 +269,38 @@ test("a frame has to come in time, however large; pauses between frames are free
   await broker.clock.advance(120_000);
   assert.equal(pausing.closed, false);
   assert.equal(pausing.answers().length, 3);
+});
+
+test("large frames that do not complete share one bound, and small ones go on", async () => {
+  const { connect, settle } = await rig();
+  const start = new Uint8Array(100);
+  viewOf(start).setInt32(0, REQUEST_BYTES_MAX);
+  const senders = Array.from({ length: 5 }, connect);
+  for (const sender of senders) {
+    for (let i = 0; i < 10; i++) {
+      sender.push(start.slice(i === 0 ? 0 : 4));
+      await settle();
+    }
+  }
+  // Two of 100 MiB fit; the others are read one chunk ahead and no further.
+  assert.deepEqual(senders.map(({ reads }) => reads), [11, 11, 2, 2, 2]);
+  const small = connect();
+  small.push(metadata(1));
+  await settle();
+  assert.deepEqual(small.answers(), [1]);
+  senders[0]!.push(null);
+  await settle();
+  assert.equal(senders[2]!.reads, 11);
+});
+
+test("closing does not wait for the turn of a large frame", async () => {
+  const { server, connect, settle } = await rig();
+  const start = new Uint8Array(100);
+  viewOf(start).setInt32(0, REQUEST_BYTES_MAX);
+  for (let i = 0; i < 3; i++) connect().push(start.slice());
+  await settle();
+  await server.close();
+  assert.equal(server.connections, 0);
 });
 
 test("the time that we do not read does not count against a frame", async () => {

@@ -7,6 +7,7 @@ import { isFault, messageOf } from "../lib/errors.ts";
 import {
   CONNECTION_REQUESTS_MAX,
   FRAME_BYTES_PER_S_MIN,
+  FRAME_BYTES_TRUSTED_MAX,
   FRAME_GRACE_MS,
   WRITE_BYTES_MAX,
   WRITE_COALESCED_BYTES_MAX,
@@ -28,6 +29,8 @@ export interface ConnectionOptions {
   readonly idleMsMax: number;
   /** Node-wide bytes of produce requests. */
   readonly producePermits: Semaphore;
+  /** Node-wide bytes of large frames that are still arriving. */
+  readonly largeFrames: Semaphore;
   /** Fires when the server closes: no new requests, answers in flight still go out. */
   readonly draining: AbortSignal;
 }
@@ -92,6 +95,8 @@ class ConnectionPump {
   #ended: Ending | null = null;
   /** How long we have waited for the rest of the current frame, time in which we did not read excluded. */
   #frameWaitMs = 0;
+  /** What we hold of `largeFrames`. */
+  #largeBytes = 0;
   #cancelIdle: Cancel | null = null;
   #idleAgainMs = 0;
   #flushed: () => void = () => {};
@@ -115,6 +120,7 @@ class ConnectionPump {
       this.#end(endingOf(error), messageOf(error));
     } finally {
       this.#cancelIdle?.();
+      this.#releaseLarge();
       this.#dropAll();
     }
     return this.#ended ?? "failed";
@@ -149,7 +155,26 @@ class ConnectionPump {
         if (draining.aborted) return "drained";
         await this.#admit(frame);
       }
+      if (frames.length > 0) this.#releaseLarge();
+      await this.#takeLarge();
     }
+  }
+
+  /** A large frame is read on only with its share of the memory for such. */
+  async #takeLarge(): Promise<void> {
+    const bytes = this.#decoder.expectedBytes;
+    if (bytes <= FRAME_BYTES_TRUSTED_MAX || this.#largeBytes > 0) return;
+    try {
+      await this.#options.largeFrames.acquire(bytes, this.#signal);
+      this.#largeBytes = bytes;
+    } catch (error) {
+      if (!isFault(error, "aborted")) throw error;
+    }
+  }
+
+  #releaseLarge(): void {
+    this.#options.largeFrames.release(this.#largeBytes);
+    this.#largeBytes = 0;
   }
 
   /** No Promise.race with a promise that lives as long as the connection: it would keep every chunk. */

@@ -1,6 +1,7 @@
 /** Accepts connections, up to a bound, serves each, and drains them all when it closes. */
 import { messageOf } from "../lib/errors.ts";
-import { CONNECTION_DRAIN_MS } from "../lib/limits.ts";
+import { CONNECTION_DRAIN_MS, LARGE_FRAMES_BYTES_MAX } from "../lib/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { sleep } from "../env/clock.ts";
 import type { Connection } from "../env/listener.ts";
 import type { Broker } from "./broker.ts";
@@ -31,6 +32,7 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
   const { env, config, permits } = services;
   const draining = new AbortController();
   const open = new Map<Connection, Promise<void>>();
+  const largeFrames = new Semaphore(LARGE_FRAMES_BYTES_MAX);
   const connectionsMax = config.integer("max.connections");
   let lastId = 0;
 
@@ -48,6 +50,7 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
       requestBytesMax: config.integer("socket.request.max.bytes"),
       idleMsMax: config.integer("connections.max.idle.ms"),
       producePermits: permits.produce,
+      largeFrames,
       draining: draining.signal,
     });
     open.delete(connection);

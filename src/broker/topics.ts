@@ -82,6 +82,11 @@ function refusal(refused: Refused): TopicRefused {
   return refuse(REFUSALS[refused.reason], refused.detail);
 }
 
+/** Either would lose every group's offsets: the groups live in its partitions, by hash. */
+function refuseInternal(name: string): TopicRefused {
+  return refuse("INVALID_TOPIC_EXCEPTION", `The internal topic ${name} stays as it is`);
+}
+
 function unknownTopic(name: string): TopicRefused {
   return refuse("UNKNOWN_TOPIC_OR_PARTITION", `This server does not host the topic ${name}.`);
 }
@@ -221,6 +226,7 @@ class TopicRegistry implements Topics {
     if (topic === undefined) {
       return refuse("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.");
     }
+    if (topic.internal) return refuseInternal(topic.name);
     if (!this.#config.flag("delete.topic.enable")) {
       return refuse("TOPIC_DELETION_DISABLED", "Topic deletion is disabled.");
     }
@@ -237,6 +243,7 @@ class TopicRegistry implements Topics {
   ): Promise<TopicOutcome> {
     const topic = this.find(name);
     if (topic === undefined) return unknownTopic(name);
+    if (topic.internal) return refuseInternal(name);
     if (partitions <= topic.partitions || partitions > TOPIC_PARTITIONS_MAX) {
       return refuse(
         "INVALID_PARTITIONS",

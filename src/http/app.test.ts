@@ -293,6 +293,21 @@ test("a body above the limit is 413, with and without a declared length", async 
   assert.ok(sent <= HTTP_BODY_BYTES_MAX + (4 << 20), "the rest was not read");
 });
 
+test("a client that leaves in the middle of its body is no fault of the broker", async () => {
+  const { app } = setup();
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(toUtf8("half"));
+      controller.error(new Error("The connection was closed."));
+    },
+  });
+  const response = await app.request(
+    new Request("http://x/v1/topics/t/records", { method: "POST", body, duplex: "half" }),
+  );
+  assert.equal(response.status, 400);
+  assert.match(String((await problemOf(response))["detail"]), /ended early/);
+});
+
 test("mixed results are 207, all refused is the first error", async () => {
   const { json } = setup();
   const mixed = await json("/v1/topics/t/records", [{ value: 1 }, { value: 2, partition: 8 }]);

@@ -30,7 +30,11 @@ export async function readBody(request: Request): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   const reader = request.body.getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+  const readPart = () =>
+    reader.read().catch(() => {
+      throw badRequest("Cannot read the body: it ended early");
+    });
+  for (let next = await readPart(); !next.done; next = await readPart()) {
     length += next.value.length;
     if (length > HTTP_BODY_BYTES_MAX) {
       await reader.cancel();

@@ -44,7 +44,8 @@ function readProblem(answer: Exclude<ReadAnswer, Found>): Response {
   const range = answer.error === "OFFSET_OUT_OF_RANGE" && answer.logStart !== undefined
     ? { earliest: answer.logStart, latest: answer.highWatermark }
     : {};
-  return problemResponse(problemOf(answer, range));
+  const next = answer.next === undefined ? {} : { next: answer.next };
+  return problemResponse(problemOf(answer, { ...range, ...next }));
 }
 
 function positionHeaders(answer: Found): Record<string, string> {

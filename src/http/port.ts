@@ -59,7 +59,12 @@ export type ReadAnswer =
     readonly highWatermark: number;
     readonly logStart: number;
   }
-  | (Failure & { readonly logStart?: number; readonly highWatermark?: number });
+  | (Failure & {
+    readonly logStart?: number;
+    readonly highWatermark?: number;
+    /** Offset behind records that cannot be read. */
+    readonly next?: number;
+  });
 
 export interface TopicSummary {
   readonly name: string;

@@ -182,6 +182,8 @@ export const WAL_FORGET_INTERVAL_MS = 24 * 3_600_000;
 export const COLLECT_OBJECTS_MAX = 5_000;
 /** A frame up to this gets its buffer at once; a larger one only as its bytes arrive. */
 export const FRAME_BYTES_TRUSTED_MAX = 4 * MIB;
+/** Larger frames that are still arriving, node-wide: without it each connection could hold a whole frame. */
+export const LARGE_FRAMES_BYTES_MAX = 256 * MIB;
 /** From this size on a byte field is sent as a piece of its own; below, a copy is cheaper. */
 export const UNCOPIED_BYTES_MIN = 4 * KIB;
 /** Partitions of one topic: their leaders fit one metadata entry with ease. */

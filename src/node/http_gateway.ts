@@ -1,11 +1,7 @@
 /** The HTTP gateway's port on the broker: records to batches and back, topics by name. */
 import { randomInt } from "../env/random.ts";
 import { isFault } from "../lib/errors.ts";
-import {
-  HTTP_BATCH_BYTES,
-  HTTP_PRODUCE_TIMEOUT_MS,
-  RECORD_OVERHEAD_BYTES_MAX,
-} from "../lib/limits.ts";
+import { HTTP_BATCH_BYTES, HTTP_PRODUCE_TIMEOUT_MS } from "../lib/limits.ts";
 import type { AppendRefused, PartitionLog } from "../log/partition_log.ts";
 import { partitionOfKey } from "../protocol/partitioner.ts";
 import { buildBatch } from "../protocol/record_batch.ts";
@@ -26,6 +22,7 @@ import type {
   Written,
 } from "../http/port.ts";
 import { readFrom } from "./http_read.ts";
+import { recordBytes } from "./record_bytes.ts";
 
 /** Records of one partition with their places in the request. */
 interface Placed {
@@ -59,14 +56,6 @@ function unknownPartition(topic: TopicRow, partition: number): Failure {
 function late(outcome: AppendRefused): Failure {
   if (outcome.error !== "REQUEST_TIMED_OUT") return outcome;
   return { ...outcome, message: "Cannot tell yet whether it is stored: the store does not answer" };
-}
-
-function recordBytes({ key, value, headers }: RecordInput): number {
-  let bytes = RECORD_OVERHEAD_BYTES_MAX + (key?.length ?? 0) + (value?.length ?? 0);
-  for (const header of headers) {
-    bytes += RECORD_OVERHEAD_BYTES_MAX + 3 * header.name.length + (header.value?.length ?? 0);
-  }
-  return bytes;
 }
 
 /** Cuts records into batches that stay below the limit; a larger record is alone, and the log judges it. */

@@ -1,41 +1,75 @@
 /** Reads records of one partition for HTTP: whole batches in, single records out, with a long poll. */
 import { sleep } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
+import { DecodeError } from "../lib/bytes.ts";
+import { isFault } from "../lib/errors.ts";
+import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
 import type { LogRead, PartitionLog } from "../log/partition_log.ts";
-import { readRecords } from "../protocol/record.ts";
+import { type BatchRecord, readRecords } from "../protocol/record.ts";
 import { isControlBatch, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import type { Located } from "../broker/partitions.ts";
 import type { ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
+import { recordBytes } from "./record_bytes.ts";
+
+type Refused = Extract<ReadAnswer, { ok: false }>;
 
 interface Taken {
+  readonly ok: true;
   readonly records: readonly RecordOutput[];
   readonly next: number;
 }
 
-/** Records from `start` on, at most `recordsMax`; skips control batches and what compaction removed. */
-function take(read: LogRead, start: number, recordsMax: number, env: Env): Taken {
+/** A batch that its producer filled with something else than records: admission does not look inside. */
+function unsound(start: number, next: number, why: string): Refused {
+  const message = `Cannot read offset ${start}: its batch holds no sound records (${why}); ` +
+    `read on at ${next}`;
+  return { ok: false, error: "INVALID_RECORD", message, next };
+}
+
+/**
+ * Records from `start` on, at most `recordsMax`; skips control batches and what compaction removed.
+ * Stops early where few bytes inflate to many, and before a batch that cannot be read.
+ */
+function take(
+  read: LogRead,
+  start: number,
+  recordsMax: number,
+  env: Env,
+): Taken | Refused {
   const records: RecordOutput[] = [];
   let next = start;
+  let bytes = 0;
   for (const batch of read.batches) {
     const header = readBatchHeader(batch);
-    if (!isControlBatch(header)) {
-      for (const record of readRecords(batch, env.codecs)) {
+    const end = Math.max(next, lastOffset(header) + 1);
+    try {
+      for (const record of isControlBatch(header) ? [] : readRecords(batch, env.codecs)) {
         if (record.offset < start) continue;
-        if (records.length === recordsMax) return { records, next };
-        records.push({
-          offset: record.offset,
-          timestampMs: record.timestamp,
-          key: record.key,
-          value: record.value,
-          headers: record.headers.map(({ key, value }) => ({ name: key, value })),
-        });
+        const output = outputOf(record);
+        bytes += recordBytes(output);
+        const isFull = records.length === recordsMax || bytes > HTTP_READ_BYTES_MAX;
+        if (isFull && records.length > 0) return { ok: true, records, next };
+        records.push(output);
         next = record.offset + 1;
       }
+    } catch (error) {
+      if (!(error instanceof DecodeError) && !isFault(error, "corrupt")) throw error;
+      return next > start ? { ok: true, records, next } : unsound(start, end, error.message);
     }
-    next = Math.max(next, lastOffset(header) + 1);
+    next = end;
   }
-  return { records, next };
+  return { ok: true, records, next };
+}
+
+function outputOf({ offset, timestamp, key, value, headers }: BatchRecord): RecordOutput {
+  return {
+    offset,
+    timestampMs: timestamp,
+    key,
+    value,
+    headers: headers.map((header) => ({ name: header.key, value: header.value })),
+  };
 }
 
 /** Ends early when the log advances or closes, or when the caller goes away. */
@@ -68,7 +102,7 @@ async function withBatches(
   start: number,
   query: ReadQuery,
   { env, permits }: Services,
-): Promise<(Taken & { readonly read: LogRead }) | null> {
+): Promise<(Taken & { readonly read: LogRead }) | Refused | null> {
   const { bytesMax, signal } = query;
   for (
     const [permit, cacheOnly] of [[permits.hotFetch, true], [permits.coldFetch, false]] as const
@@ -77,7 +111,9 @@ async function withBatches(
     try {
       const read = await log.read(start, { bytesMax, isolation: "committed", cacheOnly, signal });
       if (read === null) continue;
-      return read.ok ? { read, ...take(read, start, query.recordsMax, env) } : null;
+      if (!read.ok) return null;
+      const taken = take(read, start, query.recordsMax, env);
+      return taken.ok ? { read, ...taken } : taken;
     } finally {
       permit.release(bytesMax);
     }
@@ -109,6 +145,7 @@ export async function readFrom(
     start ??= startOf(log, query.offset);
     const taken = await withBatches(log, start, query, services);
     if (taken === null) return outOfRange(log, start);
+    if (!taken.ok) return taken;
     const { records, next, read } = taken;
     const leftMs = endMs - clock.monotonicMs();
     if (next > start || leftMs <= 0 || query.signal.aborted) {

@@ -18,6 +18,12 @@ export function withCodec(attributes: number, codec: CodecName | null): number {
   return (attributes & ~CODEC_MASK) | CODECS.indexOf(codec);
 }
 
+/** The most that a batch's record bytes may inflate to. */
+export function inflatedBytesMax(attributes: number, payloadBytes: number): number {
+  if (findCodec(attributes) === null) return payloadBytes;
+  return Math.max(INFLATED_BATCH_BYTES, INFLATED_BATCH_RATIO * payloadBytes);
+}
+
 /** A batch's record bytes as they were before compression. Throws DecodeError or FaultError("corrupt"). */
 export function inflateRecords(
   attributes: number,
@@ -30,6 +36,5 @@ export function inflateRecords(
   }
   if (codec === null) return payload;
   if (!codecs.supports(codec)) throw corrupt(`Cannot inflate records: this host lacks ${codec}`);
-  const bytesMax = Math.max(INFLATED_BATCH_BYTES, INFLATED_BATCH_RATIO * payload.length);
-  return codecs.decompress(codec, payload, bytesMax);
+  return codecs.decompress(codec, payload, inflatedBytesMax(attributes, payload.length));
 }

@@ -27,6 +27,11 @@ export class FrameDecoder {
     return this.#prefixLength + this.#bodyLength;
   }
 
+  /** Length of the frame that is being gathered; 0 while none is known. */
+  get expectedBytes(): number {
+    return Math.max(0, this.#expected);
+  }
+
   /** Throws DecodeError on a bad length; the stream is useless then, earlier frames included. */
   push(chunk: Uint8Array): Uint8Array[] {
     const frames: Uint8Array[] = [];

@@ -223,6 +223,14 @@ describe("validateBatch", () => {
     ["no records", changed(good, (v) => v.setInt32(57, 0)), "INVALID_RECORD"],
     ["negative count", changed(good, (v) => v.setInt32(57, -1)), "INVALID_RECORD"],
     ["delta against count", changed(good, (v) => v.setInt32(23, 3)), "INVALID_RECORD"],
+    [
+      "more records than its bytes can hold",
+      changed(good, (v) => {
+        v.setInt32(23, 2 ** 31 - 2);
+        v.setInt32(57, 2 ** 31 - 1);
+      }),
+      "INVALID_RECORD",
+    ],
     ["control", changed(good, (v) => v.setInt16(21, 0x20)), "INVALID_RECORD"],
     ["delete horizon", changed(good, (v) => v.setInt16(21, 0x40)), "INVALID_RECORD"],
     ["append time", changed(good, (v) => v.setInt16(21, 0x08)), "INVALID_TIMESTAMP"],

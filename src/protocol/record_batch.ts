@@ -10,9 +10,9 @@ import { assert } from "../lib/assert.ts";
 import type { Offset } from "../lib/brand.ts";
 import { DecodeError, getInt64, setInt64, viewOf } from "../lib/bytes.ts";
 import { crc32c } from "../lib/crc32c.ts";
-import { findCodec, withCodec } from "./compression.ts";
+import { findCodec, inflatedBytesMax, withCodec } from "./compression.ts";
 import type { ErrorName } from "./error_code.ts";
-import { type NewRecord, writeRecords } from "./record_writer.ts";
+import { type NewRecord, RECORD_BYTES_MIN, writeRecords } from "./record_writer.ts";
 
 export const BATCH_HEADER_BYTES = 61;
 /** Bytes up to and with batchLength, which batchLength does not count. */
@@ -164,6 +164,11 @@ function checkFields(header: BatchHeader): InvalidBatch | null {
       "INVALID_RECORD",
       `Last offset delta is ${header.lastOffsetDelta}, not count - 1`,
     );
+  }
+  const payloadBytes = BATCH_PREFIX_BYTES + header.batchLength - BATCH_HEADER_BYTES;
+  // Else a few bytes would use up billions of offsets.
+  if (count * RECORD_BYTES_MIN > inflatedBytesMax(attributes, payloadBytes)) {
+    return invalid("INVALID_RECORD", `${count} records do not fit into ${payloadBytes} bytes`);
   }
   if (isControlBatch(header)) return invalid("INVALID_RECORD", "Clients write no control batches");
   if ((attributes & DELETE_HORIZON) !== 0) {

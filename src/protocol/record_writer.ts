@@ -15,6 +15,9 @@ export interface NewRecord {
   readonly timestampMs: number;
 }
 
+/** Length, attributes, two deltas, and the lengths of key, value and headers: a byte each. */
+export const RECORD_BYTES_MIN = 7;
+
 /** Null has the length -1. */
 function writeNullable(writer: ByteWriter, bytes: Uint8Array | null): void {
   writer.varint(bytes === null ? -1 : bytes.length);

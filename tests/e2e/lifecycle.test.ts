@@ -1,10 +1,14 @@
 /** The executable's manners: refusals, exit codes, signals, restart, and a second process with the same id. */
 import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { VERSION } from "../../src/lib/version.ts";
+import { metadataApi } from "../../src/protocol/message/03_metadata.ts";
 import { type BrokerProcess, runBroker, startBroker, tempDir } from "../support/broker_process.ts";
+import { RawClient } from "./raw_client.ts";
 
 async function produce(broker: BrokerProcess, topic: string, value: string): Promise<number> {
   const response = await fetch(`${broker.http}/v1/topics/${topic}/records`, {
@@ -54,8 +58,96 @@ test("what is refused gives exit code 2, one line, and opens no port", async () 
     assert.equal(code, 2, output);
     assert.match(output, line);
     assert.equal(output.trim().split("\n").length, 1, output);
-    assert.doesNotMatch(output, /ready/);
+    assert.doesNotMatch(output, /"event":"ready"|is ready/);
   }
+});
+
+test("an option wins over its variable, that over the file, that over the default", async () => {
+  const dir = tempDir();
+  const file = join(dir.path, "skerry.json");
+  writeFileSync(
+    file,
+    JSON.stringify({
+      "node-id": 7,
+      "cluster-id": "from-the-file",
+      store: "memory:",
+      "http-listen": "127.0.0.1:1",
+      kafka: { "num.partitions": "3" },
+    }),
+  );
+  const broker = await startBroker({
+    args: ["--config", file, "--set", "auto.create.topics.enable=true"],
+    env: { SKERRY_NODE_ID: "8" },
+  });
+  const version = await (await fetch(`${broker.http}/version`)).json() as Record<string, unknown>;
+  assert.equal(version["nodeId"], 8);
+  assert.equal(version["clusterId"], "from-the-file");
+  await produce(broker, "t", "v");
+  const topic = await (await fetch(`${broker.http}/v1/topics/t`)).json() as Record<string, unknown>;
+  assert.equal(topic["partitions"], 3);
+  assert.equal(await broker.stop(), 0);
+  writeFileSync(file, '{"kafka-listne":"x"}');
+  const { code, output } = await runBroker(["serve", "--config", file]);
+  assert.equal(code, 2, output);
+  assert.match(output, /kafka-listne/);
+  dir.remove();
+});
+
+test("without a configuration it says where it listens, where data lies and what to try", async () => {
+  const dir = tempDir();
+  const broker = await startBroker({ args: ["--log-format", "text"], cwd: dir.path });
+  const { kafka, http } = broker;
+  assert.ok([kafka, http].every((place) => broker.output().includes(place)), broker.output());
+  assert.match(broker.output(), /skerry-data/);
+  const line = /^ {2}Try +(curl .*)$/m.exec(broker.output())?.[1];
+  assert.ok(line?.includes(`${http}/v1/topics/greetings/records`), line);
+  await produce(broker, "greetings", "hello");
+  assert.equal(await broker.stop(), 0);
+  assert.ok(existsSync(join(dir.path, "skerry-data")));
+  dir.remove();
+});
+
+test("what is advertised is what Metadata shows", async () => {
+  const args = ["--store", "memory:", "--advertise", "broker.example:19092"];
+  const broker = await startBroker({ args });
+  const client = await RawClient.connect(broker.kafka);
+  const { brokers } = await client.call(metadataApi, 9, { topics: [] });
+  assert.deepEqual([brokers[0]!.host, brokers[0]!.port], ["broker.example", 19092]);
+  client.close();
+  assert.equal(await broker.stop(), 0);
+});
+
+test("SIGTERM with long polls and idle clients does not wait for them", async () => {
+  const broker = await startBroker({ args: ["--store", "memory:"] });
+  await produce(broker, "t", "v");
+  const idle = await RawClient.connect(broker.kafka);
+  await idle.call(metadataApi, 9, { topics: [] });
+  const polls = Array.from(
+    { length: 5 },
+    () =>
+      fetch(`${broker.http}/v1/topics/t/partitions/0/records?offset=latest&wait=30000`)
+        .then((response) => response.text())
+        .catch(() => null),
+  );
+  await new Promise((done) => setTimeout(done, 200));
+  const startedMs = performance.now();
+  assert.equal(await broker.stop(), 0, broker.output());
+  assert.ok(performance.now() - startedMs < 15_000, "a stop cuts what only waits");
+  await Promise.all(polls);
+  await idle.closed;
+});
+
+test("a second SIGTERM ends it at once and loses nothing", async () => {
+  const dir = tempDir();
+  const broker = await startBroker({ args: ["--store", `dir:${dir.path}`] });
+  await produce(broker, "t", "v");
+  process.kill(broker.pid, "SIGTERM");
+  process.kill(broker.pid, "SIGTERM");
+  assert.equal(await broker.exited, 0, broker.output());
+  const next = await broker.restart();
+  assert.deepEqual(await values(next, "t"), ["v"]);
+  assert.equal(await next.stop(), 0);
+  dir.remove();
 });
 
 test("an address that is taken is a configuration error that changes nothing", async () => {

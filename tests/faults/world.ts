@@ -107,12 +107,6 @@ export class FaultWorld {
   }
 }
 
-/** What a client was told that is not success. */
-export interface Refusals {
-  readonly kafka: Set<ErrorName>;
-  readonly http: Set<string>;
-}
-
 const RETRY_MS = 100;
 
 abstract class Client {

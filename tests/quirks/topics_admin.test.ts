@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Uuid, ZERO_UUID } from "../../src/lib/uuid.ts";
+import { findCoordinatorApi } from "../../src/protocol/message/10_find_coordinator.ts";
 import { createTopicsApi } from "../../src/protocol/message/19_create_topics.ts";
 import { deleteTopicsApi } from "../../src/protocol/message/20_delete_topics.ts";
 import { createPartitionsApi } from "../../src/protocol/message/37_create_partitions.ts";
@@ -363,4 +364,21 @@ test("ListPartitionReassignments is an empty list", async () => {
     const answer = await q.call(listPartitionReassignmentsApi, 0, { topics });
     assert.deepEqual([answer.errorCode, answer.topics], [0, []]);
   }
+});
+
+test("the topic of the groups is neither deleted nor grown: every committed offset would be lost", async () => {
+  const q = await startQuirks();
+  await q.call(findCoordinatorApi, 3, { key: "g" });
+  const name = "__consumer_offsets";
+  const deleted = await q.call(deleteTopicsApi, 5, { topicNames: [name], timeoutMs: 1000 });
+  assert.deepEqual(deleted.responses.map(named).map(({ error }) => error), [
+    "INVALID_TOPIC_EXCEPTION",
+  ]);
+  const grown = await q.call(createPartitionsApi, 1, {
+    topics: [{ name, count: 100, assignments: null }],
+    timeoutMs: 1000,
+    validateOnly: false,
+  });
+  assert.deepEqual(grown.results.map(named).map(({ error }) => error), ["INVALID_TOPIC_EXCEPTION"]);
+  assert.deepEqual(await topicNames(q), [name]);
 });

@@ -51,12 +51,19 @@ function newestMs(directory: string): number {
 
 let fresh: boolean | null = null;
 
-/** The compiled file; null when there is none or the source has changed since. */
+/** The compiled file, whatever its age; null when there is none. */
 export function compiledBinary(): string | null {
   const named = process.env["SKERRY_BINARY"];
   if (named !== undefined) return resolve(named);
-  fresh ??= existsSync(BINARY) && statSync(BINARY).mtimeMs >= newestMs(resolve("src"));
-  return fresh ? BINARY : null;
+  return existsSync(BINARY) ? BINARY : null;
+}
+
+/** What tests start: the compiled file unless the source has changed since. */
+function usualBinary(): string | null {
+  const binary = compiledBinary();
+  if (binary === null || process.env["SKERRY_BINARY"] !== undefined) return binary;
+  fresh ??= statSync(binary).mtimeMs >= newestMs(resolve("src"));
+  return fresh ? binary : null;
 }
 
 export function tempDir(): { readonly path: string; remove(): void } {
@@ -94,7 +101,7 @@ function killIfThere(pid: number): void {
 }
 
 function spawnBroker(words: readonly string[], options: BrokerProcessOptions): Spawned {
-  const binary = options.binary ?? compiledBinary();
+  const binary = options.binary ?? usualBinary();
   const [command, first] = binary === null
     ? [resolve("node_modules/.bin/bun"), [resolve("src/cli/main.ts")]]
     : [binary, []];
@@ -148,9 +155,15 @@ interface Ready {
   readonly http: string;
 }
 
+/** The line of the JSON format, or the lines of the text format. */
 function readyLine(text: string): Ready | null {
-  const line = text.split("\n").slice(0, -1).find((each) => each.includes('"event":"ready"'));
-  return line === undefined ? null : JSON.parse(line) as Ready;
+  const lines = text.split("\n").slice(0, -1);
+  const json = lines.find((each) => each.includes('"event":"ready"'));
+  if (json !== undefined) return JSON.parse(json) as Ready;
+  const [kafka, http] = ["Kafka", "HTTP"].map((name) =>
+    lines.find((line) => line.startsWith(`  ${name} `))?.slice(name.length + 3).trim()
+  );
+  return kafka === undefined || http === undefined ? null : { kafka, http };
 }
 
 async function untilReady({ exited, output }: Spawned): Promise<Ready> {
@@ -216,7 +229,8 @@ function handle(spawned: Spawned, { kafka, http }: Ready, options: BrokerProcess
 /** Ports are picked freely unless `args` name them. */
 export async function startBroker(options: BrokerProcessOptions = {}): Promise<BrokerProcess> {
   const args = withPorts(options.args ?? [], "127.0.0.1:0", "127.0.0.1:0");
-  const spawned = spawnBroker(["serve", "--log-format", "json", ...args], options);
+  const format = args.includes("--log-format") ? [] : ["--log-format", "json"];
+  const spawned = spawnBroker(["serve", ...format, ...args], options);
   try {
     return handle(spawned, await untilReady(spawned), options);
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
  * LeaveGroup (key 13), versions 0-5.
- * Behaviour: members that stay gather again at once.
+ * Behaviour: members that stay gather again at once. The answer waits until the group without the member
+ * is durable, so that a crash does not bring it back for a whole session timeout.
  * Version notes: 3 a list of members, also by instance id alone (KIP-345) · 5 reasons (KIP-800), not used.
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -42,13 +43,16 @@ export function leaveGroupHandler(
       if (!found.ok) return { errorCode: errorCode(found.error) };
       const { shard } = found;
       if (version < LIST_SINCE) {
-        return { errorCode: errorCode(leaveOne(shard, request.groupId, request.memberId, null)) };
+        const error = leaveOne(shard, request.groupId, request.memberId, null);
+        await shard.stored;
+        return { errorCode: errorCode(error) };
       }
       const members = request.members.map(({ memberId, groupInstanceId }) => ({
         memberId,
         groupInstanceId,
         errorCode: errorCode(leaveOne(shard, request.groupId, memberId, groupInstanceId)),
       }));
+      await shard.stored;
       return { errorCode: errorCode("NONE"), members };
     },
   };

@@ -1,6 +1,7 @@
 /**
  * DeleteTopics (key 20), versions 1-6.
- * Behaviour: by name, or from 6 on by id; the rows are gone at once, the bytes follow.
+ * Behaviour: by name, or from 6 on by id; the rows are gone at once, the bytes follow. Unlike in Kafka
+ * the internal topic is refused: it holds the groups' offsets.
  * Version notes: 3 TOPIC_DELETION_DISABLED · 4 flexible · 5 error texts · 6 topic ids (KIP-516).
  */
 import { ZERO_UUID } from "../../lib/uuid.ts";

@@ -68,6 +68,7 @@ export class Shard {
   readonly #groups = new Map<string, GroupEntry>();
   #compacting = false;
   #closed = false;
+  #stored: Promise<void> = Promise.resolve();
 
   constructor(options: ShardOptions) {
     this.#options = options;
@@ -78,8 +79,19 @@ export class Shard {
       nowMs: () => env.clock.nowMs(),
       monotonicMs: () => env.clock.monotonicMs(),
       newMemberId: options.newMemberId,
-      store: (group) => this.append([groupRecord(group)]),
+      store: (group) => this.#store(group),
     };
+  }
+
+  #store(group: Group): Promise<void> {
+    const stored = this.append([groupRecord(group)]);
+    this.#stored = stored.catch(() => {});
+    return stored;
+  }
+
+  /** Resolves when the newest record of a group is durable or refused. */
+  get stored(): Promise<void> {
+    return this.#stored;
   }
 
   get groups(): ReadonlyMap<string, GroupEntry> {

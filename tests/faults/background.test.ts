@@ -1,0 +1,91 @@
+/**
+ * Trouble that no produce meets: uploads that fail, an idle node whose store is gone, cold reads of objects
+ * that do not come. Each shows, hurts nobody else, and ends by itself.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { METADATA_POLL_MS, UPLOAD_INTERVAL_MS } from "../../src/lib/limits.ts";
+import { batch, Quirks } from "../quirks/quirks.ts";
+import type { FaultPlan } from "../support/faulty_store.ts";
+import { drive, FaultWorld, readsAtOnce } from "./world.ts";
+
+const isWal = (key: string) => key.includes("/wal/");
+const isMeta = (key: string) => key.startsWith("meta/");
+
+/** Data objects only. */
+const noUploads: FaultPlan = ({ op, key }) =>
+  op === "put" && !isWal(key) && !isMeta(key) ? { kind: "fail", code: "store-full" } : undefined;
+
+test("uploads that fail make the node unready, not slow, and are made up for", async () => {
+  const world = new FaultWorld();
+  const q = await world.start();
+  await drive(world.clock, q.topic("t"));
+  const sent: string[] = [];
+  const produce = async () => {
+    const value = `v${sent.length}`;
+    // A connection of its own: idle ones are closed meanwhile.
+    const produced = new Quirks(q.node).produce("t", batch([value]));
+    assert.equal((await drive(world.clock, produced)).error, "NONE");
+    sent.push(value);
+  };
+  await produce();
+  world.store.setPlan(noUploads);
+  await world.clock.advance(UPLOAD_INTERVAL_MS + 60_000);
+  assert.match(await world.ready(), /upload/);
+  await produce();
+  await readsAtOnce(world, new Quirks(q.node), "t");
+  assert.match(await world.ready(), /upload/, "a write that works does not hide it");
+
+  world.store.setPlan();
+  await world.clock.advance(30_000);
+  assert.equal(await world.ready(), "");
+  await produce();
+  await drive(world.clock, q.node.close());
+  await world.start();
+  assert.deepEqual(await world.values("t"), sent);
+});
+
+test("an idle node finds out that its store is gone, and that it is back", async () => {
+  const world = new FaultWorld();
+  const q = await world.start();
+  await drive(world.clock, q.topic("t"));
+  await world.clock.advance(METADATA_POLL_MS);
+  assert.equal(await world.ready(), "");
+  world.store.setPlan(() => ({ kind: "fail" }));
+  await world.clock.advance(2 * METADATA_POLL_MS);
+  assert.match(await world.ready(), /metadata/);
+  world.store.setPlan();
+  await world.clock.advance(2 * METADATA_POLL_MS);
+  assert.equal(await world.ready(), "");
+});
+
+test("a cold read that fails is retriable, and others are served meanwhile", async () => {
+  const world = new FaultWorld();
+  const first = await world.start();
+  await drive(world.clock, first.topic("t"));
+  await drive(world.clock, first.topic("hot"));
+  assert.equal((await drive(world.clock, first.produce("t", batch(["cold"])))).error, "NONE");
+  await drive(world.clock, first.node.close());
+
+  const q = await world.start();
+  // Opens both logs; what was written in this life is in memory.
+  assert.equal((await drive(world.clock, q.produce("t", batch(["warm"])))).error, "NONE");
+  assert.equal((await drive(world.clock, q.produce("hot", batch(["v"])))).error, "NONE");
+  const reader = new Quirks(q.node);
+  const writer = new Quirks(q.node);
+  const reads: FaultPlan = ({ op, key }) =>
+    op === "get" && !isMeta(key) && !isWal(key)
+      ? { kind: "silence", delayMs: 3_000, happens: false }
+      : undefined;
+  world.store.setPlan(reads);
+  const cold = q.fetch("t", 0);
+  const overHttp = world.fetch("/v1/topics/t/partitions/0/records?offset=0");
+  await readsAtOnce(world, reader, "hot");
+  assert.equal((await drive(world.clock, writer.produce("hot", batch(["w"])))).error, "NONE");
+  assert.equal((await drive(world.clock, cold)).error, "KAFKA_STORAGE_ERROR");
+  const response = await drive(world.clock, overHttp);
+  assert.equal(response.status, 503);
+  assert.equal(response.headers.get("retry-after"), "1");
+  world.store.setPlan();
+  assert.deepEqual(await world.values("t"), ["cold", "warm"]);
+});
