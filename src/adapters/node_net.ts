@@ -3,12 +3,16 @@ import { createServer, type Server, type Socket } from "node:net";
 import { setImmediate, setTimeout } from "node:timers";
 import type { Connection, Listener, Listening, ListenOptions } from "../env/listener.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
+import { freeMemory } from "../lib/free_memory.ts";
 import {
   CONNECTION_KEEP_ALIVE_MS,
   CONNECTION_LINGER_MS,
   CONNECTION_READ_AHEAD_BYTES,
 } from "../lib/limits.ts";
 import { listenFault } from "./listen_fault.ts";
+
+/** Smaller chunks are no burden to the collector. */
+const RELEASED_BYTES_MIN = 16 * 1024;
 
 function closedFault(cause?: unknown): FaultError {
   const why = cause === undefined ? "it is closed" : messageOf(cause);
@@ -85,6 +89,12 @@ class NodeConnection implements Connection {
     return new Promise((resolve) => {
       this.#reader = resolve;
     });
+  }
+
+  /** Every chunk has a buffer of its own, except small ones on Node, which share one. */
+  release(chunk: Uint8Array): void {
+    const isOwn = chunk.length === chunk.buffer.byteLength;
+    if (isOwn && chunk.length >= RELEASED_BYTES_MIN) freeMemory(chunk.buffer);
   }
 
   /** Resolves when the kernel has taken the bytes: from then on their buffer may be used again. */

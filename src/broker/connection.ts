@@ -4,6 +4,7 @@
  */
 import { concatBytes, DecodeError, viewOf } from "../lib/bytes.ts";
 import { isFault, messageOf } from "../lib/errors.ts";
+import { freeMemory } from "../lib/free_memory.ts";
 import {
   CONNECTION_REQUESTS_MAX,
   FRAME_BYTES_PER_S_MIN,
@@ -50,6 +51,27 @@ function isProduce(frame: Uint8Array): boolean {
   return frame.length >= 2 && viewOf(frame).getInt16(0) === PRODUCE_KEY;
 }
 
+/**
+ * Gives memory back as its requests are over: that of a frame that was gathered, and the chunk once all
+ * frames that view it are. The WAL has copied what it keeps of a produce; other requests may leave views.
+ */
+function releaser(
+  frames: readonly Uint8Array[],
+  chunk: Uint8Array,
+  release: () => void,
+): (frame: Uint8Array) => void {
+  const views = frames.filter(({ buffer }) => buffer === chunk.buffer);
+  const isAllProduce = views.every(isProduce);
+  let left = views.length;
+  if (left === 0) release();
+  return (frame) => {
+    if (!isProduce(frame)) return;
+    if (frame.buffer !== chunk.buffer) return freeMemory(frame.buffer);
+    left -= 1;
+    if (left === 0 && isAllProduce) release();
+  };
+}
+
 /** Joins small pieces and cuts large ones, so that a write is neither tiny nor endless. */
 export function* writesOf(chunks: readonly Uint8Array[]): Generator<Uint8Array> {
   let small: Uint8Array[] = [];
@@ -75,11 +97,11 @@ interface Pending {
   reply: Reply | null;
   /** The connection ended before the reply came. */
   dropped: boolean;
-  readonly after: (() => void)[];
+  readonly after: ((left: boolean) => void)[];
 }
 
-function finish({ after }: Pending): void {
-  for (const work of after.splice(0)) work();
+function finish({ after }: Pending, left: boolean): void {
+  for (const work of after.splice(0)) work(left);
 }
 
 class ConnectionPump {
@@ -150,10 +172,11 @@ class ConnectionPump {
       env.metrics.count("skerry_kafka_received_bytes_total", {}, chunk.length);
       const frames = this.#decoder.push(chunk);
       if (frames.length > 0) this.#frameWaitMs = 0;
+      const onOver = releaser(frames, chunk, () => this.#connection.release?.(chunk));
       next = this.#startRead();
       for (const frame of frames) {
         if (draining.aborted) return "drained";
-        await this.#admit(frame);
+        await this.#admit(frame, onOver);
       }
       if (frames.length > 0) this.#releaseLarge();
       await this.#takeLarge();
@@ -207,7 +230,7 @@ class ConnectionPump {
   }
 
   /** Returns when the connection may start its next request. */
-  async #admit(frame: Uint8Array): Promise<void> {
+  async #admit(frame: Uint8Array, onOver: (frame: Uint8Array) => void): Promise<void> {
     await this.#slots.acquire(1, this.#gone.signal);
     const pending: Pending = {
       reply: null,
@@ -221,12 +244,13 @@ class ConnectionPump {
       const hooks = {
         signal: this.#signal,
         admitted,
-        afterAnswer: (work: () => void) => void pending.after.push(work),
+        afterAnswer: (work: (left: boolean) => void) => void pending.after.push(work),
       };
       void broker.handle(frame, session, hooks).then((reply) => {
+        onOver(frame);
         pending.reply = reply;
         admitted();
-        if (pending.dropped) finish(pending);
+        if (pending.dropped) finish(pending, false);
         else void this.#writeReady();
       });
     });
@@ -266,10 +290,12 @@ class ConnectionPump {
       if (reply?.kind === "answer" && closing === null) chunks.push(...reply.chunks);
       else if (reply?.kind === "close") closing ??= reply.reason;
     }
+    let left = false;
     try {
       for (const bytes of writesOf(chunks)) await this.#writeOne(bytes);
+      left = true;
     } finally {
-      ready.forEach(finish);
+      for (const pending of ready) finish(pending, left);
     }
     if (closing !== null) this.#end("protocol", closing);
   }
@@ -300,7 +326,7 @@ class ConnectionPump {
   #dropAll(): void {
     for (const pending of this.#queue.splice(0)) {
       pending.dropped = true;
-      if (pending.reply !== null) finish(pending);
+      if (pending.reply !== null) finish(pending, false);
     }
   }
 

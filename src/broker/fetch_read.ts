@@ -2,6 +2,7 @@
  * One pass over the partitions of a fetch: memory first, objects only if memory does not satisfy it,
  * so that a reader at the end of its logs never waits behind one that reads history.
  */
+import { ReadLease } from "../lib/read_lease.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
 import type { AbortedTransaction, LogRead, PartitionLog } from "../log/partition_log.ts";
@@ -34,11 +35,15 @@ export interface PassOptions {
   readonly onFault: (error: unknown) => ErrorName;
 }
 
+type LeasedOptions = PassOptions & { readonly lease: ReadLease };
+
 export interface Pass {
   readonly results: readonly FetchResult[];
   readonly bytes: number;
   /** Gives the permits of the answer back. */
   release(): void;
+  /** Nothing views the batches any more. */
+  forget(): void;
 }
 
 const NOTHING = {
@@ -161,7 +166,7 @@ interface Cold {
 async function readHot(
   targets: readonly OpenTarget[],
   answer: Answer,
-  options: PassOptions,
+  options: LeasedOptions,
 ): Promise<Cold[]> {
   const cold: Cold[] = [];
   for (const [at, open] of targets.entries()) {
@@ -188,15 +193,21 @@ async function readHot(
 async function readOne(
   { at, target, log }: Cold,
   answer: Answer,
-  options: PassOptions,
+  options: LeasedOptions,
   cacheOnly: boolean,
   onMiss: () => void,
 ): Promise<void> {
-  const { isolation, signal } = options;
+  const { isolation, signal, lease } = options;
   const room = Math.min(target.partitionMaxBytes, answer.left, options.bytesMax);
   const bytesMax = Math.max(1, room);
   try {
-    const read = await log.read(target.fetchOffset, { bytesMax, isolation, cacheOnly, signal });
+    const read = await log.read(target.fetchOffset, {
+      bytesMax,
+      isolation,
+      cacheOnly,
+      signal,
+      lease,
+    });
     if (read === null) onMiss();
     else if (read.ok) answer.setRead(at, target, read);
     else answer.set(at, failedResult(target, read.error));
@@ -209,7 +220,7 @@ async function readOne(
 async function readCold(
   cold: readonly Cold[],
   answer: Answer,
-  options: PassOptions,
+  options: LeasedOptions,
 ): Promise<void> {
   let room = Math.max(1, answer.left);
   const chosen: Cold[] = [];
@@ -228,14 +239,20 @@ function readAhead(cold: readonly Cold[], options: PassOptions): void {
   const { isolation, coldPermits } = options;
   const bytesMax = first.target.partitionMaxBytes;
   if (!coldPermits.tryAcquire(bytesMax)) return;
-  first.log.read(first.target.fetchOffset, { bytesMax, isolation }).catch(() => null)
-    .finally(() => coldPermits.release(bytesMax));
+  const lease = new ReadLease();
+  first.log.read(first.target.fetchOffset, { bytesMax, isolation, lease }).catch(() => null)
+    .finally(() => {
+      lease.end();
+      coldPermits.release(bytesMax);
+    });
 }
 
 export async function readPass(
   targets: readonly OpenTarget[],
-  options: PassOptions,
+  passOptions: PassOptions,
 ): Promise<Pass> {
+  const lease = new ReadLease();
+  const options = { ...passOptions, lease };
   const wanted = targets.reduce(
     (sum, { target }) => Math.min(options.bytesMax, sum + target.partitionMaxBytes),
     0,
@@ -267,5 +284,6 @@ export async function readPass(
       hot = 0;
       coldTaken = 0;
     },
+    forget: () => lease.end(),
   };
 }

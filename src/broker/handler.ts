@@ -37,8 +37,11 @@ export interface RequestContext {
    * everything that must happen in order of arrival has happened.
    */
   admitted(): void;
-  /** Runs once the answer has left, or will never leave: the place to return permits. */
-  afterAnswer(work: () => void): void;
+  /**
+   * Runs once the answer has left, or will never leave: the place to return permits. Only what has left
+   * is not looked at any more; a transport that is closing may still be at it.
+   */
+  afterAnswer(work: (left: boolean) => void): void;
 }
 
 /** Answered instead of a response when the protocol's only answer is to hang up. */

@@ -5,6 +5,11 @@ export interface Connection {
   readonly remote: string;
   /** The next bytes, or null at the end of the stream. One read at a time; the chunk belongs to the reader. */
   read(): Promise<Uint8Array | null>;
+  /**
+   * The reader has copied the chunk and views none of it: its memory may be used for the next one.
+   * Absent where chunks are not the transport's own.
+   */
+  release?(chunk: Uint8Array): void;
   /** Resolves when the transport has room again; that is the back-pressure. Rejects once the peer is gone. */
   write(bytes: Uint8Array): Promise<void>;
   /** Ends both directions at once; idempotent. */

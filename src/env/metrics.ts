@@ -29,10 +29,13 @@ const SECONDS_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 const BYTES_BOUNDS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
 function labelText(labels: Labels): string {
-  const parts = Object.keys(labels).toSorted().map((name) =>
+  const names = Object.keys(labels);
+  // Most series have no label or one, and this runs for every count.
+  if (names.length === 0) return "";
+  const parts = (names.length === 1 ? names : names.toSorted()).map((name) =>
     `${name}="${labels[name]!.replace(/[\\"\n]/g, (c) => c === "\n" ? "\\n" : `\\${c}`)}"`
   );
-  return parts.length === 0 ? "" : `{${parts.join(",")}}`;
+  return `{${parts.join(",")}}`;
 }
 
 function renderHistogram(name: string, family: Family, series: Series): string[] {

@@ -12,6 +12,17 @@ function tooLarge(detail: string): ProblemError {
   return new ProblemError({ status: 413, title: "Content too large", detail });
 }
 
+const endedEarly = (): never => {
+  throw badRequest("Cannot read the body: it ended early");
+};
+
+/** At once: a host gives no more than what was declared, and its streams cost more than small bodies. */
+async function readDeclared(request: Request): Promise<Uint8Array> {
+  const body = new Uint8Array(await request.arrayBuffer().catch(endedEarly));
+  if (body.length <= HTTP_BODY_BYTES_MAX) return body;
+  throw tooLarge(`Cannot read the body: more than ${HTTP_BODY_BYTES_MAX} bytes`);
+}
+
 /** Reads the whole body, but never more than the limit. */
 export async function readBody(request: Request): Promise<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
@@ -26,14 +37,12 @@ export async function readBody(request: Request): Promise<Uint8Array> {
   if (declared > HTTP_BODY_BYTES_MAX) {
     throw tooLarge(`Cannot read the body: ${declared} bytes, at most ${HTTP_BODY_BYTES_MAX}`);
   }
+  if (declared > 0) return await readDeclared(request);
   if (request.body === null) return new Uint8Array(0);
   const chunks: Uint8Array[] = [];
   let length = 0;
   const reader = request.body.getReader();
-  const readPart = () =>
-    reader.read().catch(() => {
-      throw badRequest("Cannot read the body: it ended early");
-    });
+  const readPart = () => reader.read().catch(endedEarly);
   for (let next = await readPart(); !next.done; next = await readPart()) {
     length += next.value.length;
     if (length > HTTP_BODY_BYTES_MAX) {

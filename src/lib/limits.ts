@@ -28,8 +28,10 @@ export const WAL_BULKS_IN_FLIGHT_MAX = 8;
 export const WAL_IN_FLIGHT_BYTES_MAX = 128 * MIB;
 /** First allocation of WAL memory; doubles with demand, so that a quiet node stays small. */
 export const WAL_SLAB_BYTES_MIN = 64 * KIB;
-/** Largest allocation of WAL memory that bulks share; a larger bulk gets memory of its own. */
-export const WAL_SLAB_BYTES_MAX = 8 * MIB;
+/** Largest allocation of WAL memory that bulks share: the soft cap of an unmetered bulk and its header; a larger bulk gets memory of its own. */
+export const WAL_SLAB_BYTES_MAX = 8 * MIB + 4 * KIB;
+/** Slabs kept for the next bulks: what one upload sets free, about a third of the log cache. */
+export const WAL_KEPT_SLABS_MAX = 16;
 /** A WAL write that waits this long for the store makes the node unready; a retried 503 does not. */
 export const WAL_STALLED_MS = 5_000;
 /** Age of the last proof of ownership past which the WAL asks before it acknowledges; far below T_SEAL. */
@@ -76,6 +78,8 @@ export const DATA_BLOCK_PAYLOAD_BYTES = 512 * KIB;
 export const STREAM_OBJECT_SPLIT_BYTES = 8 * MIB;
 /** Objects above this size are written in parts. */
 export const SINGLE_PUT_BYTES_MAX = 32 * MIB;
+/** Objects from this size on are encoded into memory that is kept for the next one. */
+export const UPLOAD_MEMORY_BYTES_MIN = 1 * MIB;
 /** Part of a multi-part object; all parts but the last are equal. */
 export const PUT_PART_BYTES = 16 * MIB;
 /** What one cached record costs beside its bytes, so that a million tiny records stay bounded. */

@@ -3,6 +3,7 @@
  * The log stream's offsets are Kafka's offsets; the high watermark is the stream's confirm offset.
  */
 import type { Offset, StreamEpoch } from "../lib/brand.ts";
+import type { ReadLease } from "../lib/read_lease.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
 
 /** Settings of a topic that the log obeys; already validated and with defaults filled in. */
@@ -57,6 +58,8 @@ export interface ReadOptions {
   readonly isolation: "uncommitted" | "committed";
   readonly cacheOnly?: boolean;
   readonly signal?: AbortSignal;
+  /** Ended by the reader when it views none of the batches any more. */
+  readonly lease?: ReadLease;
 }
 
 export interface AbortedTransaction {

@@ -192,12 +192,14 @@ export class PartitionLogImpl implements PartitionLog {
       : this.#answer(wholeBatches(records, end, options.bytesMax), end);
   }
 
-  async #fetch(offset: Offset, end: Offset, { bytesMax, cacheOnly, signal }: ReadOptions) {
+  async #fetch(offset: Offset, end: Offset, options: ReadOptions) {
+    const { bytesMax, cacheOnly, signal, lease } = options;
     try {
       return await this.#log.fetch(offset, end, {
         bytesMax,
         ...(cacheOnly === undefined ? {} : { cacheOnly }),
         ...(signal === undefined ? {} : { signal }),
+        ...(lease === undefined ? {} : { lease }),
       });
     } catch (error) {
       // Trimmed while the read was under way: the offset is gone, nothing is broken.

@@ -21,7 +21,8 @@ export function webConnection({ readable, writable }: StreamPair): Connection {
     },
     async write(bytes) {
       await writer.ready;
-      await writer.write(bytes);
+      // A stream may hand the chunk on by reference, and fetch answers view memory that is used again.
+      await writer.write(bytes.slice());
     },
     close() {
       if (closed) return;

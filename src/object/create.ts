@@ -53,7 +53,7 @@ export async function createExactly(
   const onAbort = () => stop.abort();
   signal?.addEventListener("abort", onAbort, { once: true });
   if (signal?.aborted === true) stop.abort();
-  const cancel = deadlineMs === null ? onAbort : clock.after(deadlineMs, onAbort);
+  const cancel = deadlineMs === null ? null : clock.after(deadlineMs, onAbort);
   let last: unknown = null;
   try {
     for (let attempt = 1; !stop.signal.aborted; attempt++) {
@@ -72,7 +72,7 @@ export async function createExactly(
     }
     throw gaveUp(key, signal?.aborted === true ? "aborted" : "timeout", last);
   } finally {
-    cancel();
+    cancel?.();
     signal?.removeEventListener("abort", onAbort);
   }
 }

@@ -72,9 +72,14 @@ export function walEpochPrefix(clusterId: string, id: NodeId, epoch: NodeEpoch):
   return `${walNodePrefix(clusterId, id)}${epoch}/wal/`;
 }
 
+/** The keys of one incarnation's slots; its prefix, a hash, is made once. */
+export function walKeys(clusterId: string, id: NodeId, epoch: NodeEpoch): (slot: number) => string {
+  const prefix = walEpochPrefix(clusterId, id, epoch);
+  return (slot) => `${prefix}${slot * SLOT_BYTES}-${(slot + 1) * SLOT_BYTES}`;
+}
+
 export function walKey(clusterId: string, { nodeId: id, nodeEpoch: epoch, slot }: WalKey): string {
-  const start = slot * SLOT_BYTES;
-  return `${walEpochPrefix(clusterId, id, epoch)}${start}-${start + SLOT_BYTES}`;
+  return walKeys(clusterId, id, epoch)(slot);
 }
 
 export function parseWalKey(clusterId: string, key: string): WalKey | null {

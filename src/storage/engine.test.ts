@@ -5,8 +5,10 @@ import type { Verdict } from "../../tests/support/faulty.ts";
 import { bases, record } from "../../tests/support/records.ts";
 import { streamId } from "../lib/brand.ts";
 import { type FaultCode, isFault } from "../lib/errors.ts";
+import { ReadLease } from "../lib/read_lease.ts";
 import { walEpochPrefix } from "../object/object_key.ts";
 import type { UploadCommit } from "./ports.ts";
+import type { StreamRecord } from "./stream_record.ts";
 
 const NO_LIMIT = { bytesMax: 1e9 };
 
@@ -31,6 +33,24 @@ describe("storage engine", () => {
     assert.deepEqual(bases(await storage.read(streamId(0), 0, 3, { bytesMax: 90 })), [0]);
     assert.deepEqual(bases(await storage.read(streamId(0), 0, 3, { bytesMax: 200 })), [0, 1]);
     assert.deepEqual(await storage.read(streamId(0), 2, 2, NO_LIMIT), []);
+  });
+
+  test("what a reader views keeps its bytes, whatever the cache frees meanwhile", async () => {
+    const { storage } = await started(1, {
+      options: { logCacheBytesMax: 2_000_000, uploadBytes: 600_000 },
+    });
+    const lease = new ReadLease();
+    const views: (readonly StreamRecord[])[] = [];
+    for (let i = 0; i < 60; i++) {
+      await storage.append(record(0, i, 1, 200_000)).durable;
+      const options = i % 2 === 0 ? NO_LIMIT : { ...NO_LIMIT, lease };
+      views.push((await storage.read(streamId(0), i, i + 1, options))!);
+      if (i % 5 === 4) await storage.forceUpload(streamId(0));
+    }
+    for (const [i, records] of views.entries()) {
+      assert.deepEqual(records, [record(0, i, 1, 200_000)]);
+    }
+    lease.end();
   });
 
   test("a forced upload commits all streams of the block and trims the WAL", async () => {

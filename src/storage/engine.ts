@@ -12,6 +12,7 @@ import { BlockCache } from "./block_cache/block_cache.ts";
 import { LogCache } from "./cache/log_cache.ts";
 import type { LogCacheBlock } from "./cache/log_cache_block.ts";
 import { Collector } from "./cache/record_run.ts";
+import { ViewedMemory } from "./cache/viewed_memory.ts";
 import { AppendQueue } from "./engine_appends.ts";
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions, type EngineParts } from "./engine_options.ts";
 import type { UploadCommit } from "./ports.ts";
@@ -34,6 +35,7 @@ class Engine implements Storage {
   readonly #cache: LogCache;
   readonly #blockCache: BlockCache;
   readonly #uploader: Uploader;
+  readonly #viewed = new ViewedMemory();
   readonly #appends = new AppendQueue((records, slot) => this.#onDurable(records, slot));
   #lastSlot: number;
   #trimmedTo: number;
@@ -116,6 +118,7 @@ class Engine implements Storage {
     }
     const { metrics, clock } = this.#parts.env;
     metrics.count("skerry_append_bytes_total", {}, bytes);
+    this.#forgetFreed();
     if (this.#isOpenFull()) this.#archive();
     else if (this.#cancelTimer === null) {
       this.#cancelTimer = clock.after(this.#options.uploadIntervalMs, () => this.#archive());
@@ -154,7 +157,15 @@ class Engine implements Storage {
     this.#cache.markCommitted(block);
     this.#trimmedTo = walTrim;
     this.#parts.wal.trim(walTrim);
+    this.#forgetFreed();
     this.#showSizes();
+  }
+
+  /** What the cache has freed is committed, so nobody uploads it any more: only readers may view it. */
+  #forgetFreed(): void {
+    const { wal } = this.#parts;
+    const slot = this.#cache.firstSlot ?? this.#appends.firstSlot ?? wal.state().nextSlot;
+    wal.forget(slot, (buffer) => this.#viewed.isViewed(buffer));
   }
 
   #showSizes(): void {
@@ -186,8 +197,10 @@ class Engine implements Storage {
     options: ReadOptions,
   ): Promise<readonly StreamRecord[] | null> {
     if (start >= end) return [];
-    const { bytesMax, cacheOnly = false } = options;
+    const { bytesMax, cacheOnly = false, lease } = options;
     const hit = this.#cache.get(stream, start, end, bytesMax);
+    // Before the first await: a block may be freed while the older part is read.
+    if (hit !== null) this.#viewed.view(hit.records, lease);
     if (hit?.full === true) return this.#answer("log-cache", hit.records);
     if (cacheOnly) return null;
     const cold = await this.#blockCache.read(stream, start, hit?.from ?? end, options);

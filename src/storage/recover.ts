@@ -21,6 +21,7 @@ import type {
 import { Replay } from "./recover_replay.ts";
 import { IdPool } from "./upload/id_pool.ts";
 import { uploadPlan } from "./upload/object_upload.ts";
+import { UploadMemory } from "./upload/upload_memory.ts";
 import { objectCount, planUpload, type UploadPlan } from "./upload/plan.ts";
 import { recoverWal } from "./wal/recovery.ts";
 import { collectSealedWal } from "./wal/wal_slots.ts";
@@ -130,6 +131,7 @@ async function finish(
 /** Objects of one recovery. Only the first block may have a stream set object: the commit names just one. */
 class WrittenObjects {
   readonly #options: RecoverNodeOptions;
+  readonly #memory = new UploadMemory();
   readonly #ids: IdPool;
   readonly #streamObjects: NewStreamObject[] = [];
   #streamSetObject: NewStreamSetObject | null = null;
@@ -150,7 +152,7 @@ class WrittenObjects {
       ? planUpload(runs)
       : { streamSet: [], streamObjects: runs };
     const ids = await this.#ids.take(objectCount(plan));
-    const uploaded = await uploadPlan(this.#options, plan, ids);
+    const uploaded = await uploadPlan({ ...this.#options, memory: this.#memory }, plan, ids);
     this.#streamSetObject ??= uploaded.streamSetObject;
     this.#streamObjects.push(...uploaded.streamObjects);
   }

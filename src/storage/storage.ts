@@ -3,6 +3,7 @@
  * It joins WAL, log cache, uploader and block cache; it knows nothing of Kafka.
  */
 import type { Offset, StreamId } from "../lib/brand.ts";
+import type { ReadLease } from "../lib/read_lease.ts";
 import type { StreamRecord } from "./stream_record.ts";
 
 export interface Append {
@@ -18,6 +19,8 @@ export interface ReadOptions {
   /** Answer null instead of reading objects: lets a hot fetch never wait behind a cold one. */
   readonly cacheOnly?: boolean;
   readonly signal?: AbortSignal;
+  /** Ended by the reader when it views none of the records any more; without one their memory is not used again. */
+  readonly lease?: ReadLease;
 }
 
 export interface Storage {

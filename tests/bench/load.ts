@@ -10,16 +10,7 @@ import { produceApi } from "../../src/protocol/message/00_produce.ts";
 import { fetchApi } from "../../src/protocol/message/01_fetch.ts";
 import { buildBatch } from "../../src/protocol/record_batch.ts";
 import { requestFrame } from "../support/wire.ts";
-
-export interface Workload {
-  readonly kind: "produce" | "fetch" | "http-produce" | "http-fetch";
-  readonly connections: number;
-  readonly inFlight: number;
-  /** Records of one request, and bytes of one record's value. */
-  readonly records: number;
-  readonly valueBytes: number;
-  readonly requests: number;
-}
+import type { Workload } from "./workloads.ts";
 
 export interface Measured {
   readonly requests: number;

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBroker } from "../../mod.ts";
-import { load, WORKLOADS } from "./run.ts";
+import { load, measure, medians } from "./measure.ts";
+import { WORKLOADS } from "./workloads.ts";
 
 test("each workload runs to its end", async () => {
   const broker = await createBroker({
@@ -16,4 +17,12 @@ test("each workload runs to its end", async () => {
     assert.ok(measured.bytes > 0, name);
   }
   await broker.close();
+});
+
+test("a measurement of a process, with a restart before a cold read", async () => {
+  const workload = { ...WORKLOADS["fetch-cold"]!, fill: "fill-hot", requests: 8 };
+  const variant = { name: "default", binary: null, env: {} };
+  const figures = await measure(workload, "dir", variant);
+  assert.ok(figures.mbPerS > 0 && figures.p99Ms >= figures.p50Ms);
+  assert.deepEqual(medians([figures]), figures);
 });

@@ -35,7 +35,7 @@ interface Asked {
   readonly sessionEpoch?: number;
   readonly forgotten?: readonly number[];
   readonly signal?: AbortSignal;
-  readonly afterAnswer?: (work: () => void) => void;
+  readonly afterAnswer?: (work: (left: boolean) => void) => void;
 }
 
 function fetch(broker: BrokerWorld, asked: Asked = {}) {
@@ -214,17 +214,17 @@ test("permits return: at once what is not used, the rest when the answer has lef
   const broker = await world({ hotFetch: 1 << 20, coldFetch: 1 << 20 });
   await fill(broker, 0, 4);
   const { hotFetch, coldFetch } = broker.services.permits;
-  const left: (() => void)[] = [];
-  const held = { afterAnswer: (work: () => void) => void left.push(work) };
+  const left: ((left: boolean) => void)[] = [];
+  const held = { afterAnswer: (work: (left: boolean) => void) => void left.push(work) };
   await fetch(broker, held);
   assert.ok(hotFetch.free < 1 << 20 && hotFetch.free > (1 << 20) - 2000);
   assert.ok(hotFetch.tryAcquire(hotFetch.free));
   assert.deepEqual(await summary(broker), ["0:1"], "without permits, a single batch");
   hotFetch.release((1 << 20) - 4 * broker.batch("x".repeat(100)).length);
-  for (const work of left) work();
+  for (const work of left) work(true);
   assert.equal(hotFetch.free, 1 << 20);
   (await broker.log("t")).cold = true;
-  await fetch(broker, { afterAnswer: (work) => work() });
+  await fetch(broker, { afterAnswer: (work) => work(false) });
   assert.equal(coldFetch.free, 1 << 20);
 });
 

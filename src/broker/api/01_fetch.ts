@@ -148,6 +148,7 @@ async function poll(
       // A long poll holds no permits while it waits; what it answers late is a small part.
       found.release();
       if (await wait.next() === "over") return found;
+      found.forget();
     }
   } finally {
     wait.stop();
@@ -236,7 +237,10 @@ export function fetchHandler(services: BrokerServices): Handler<FetchRequest, Fe
         };
       }
       const found = await poll(services, opened.targets, request, context);
-      context.afterAnswer(() => found.release());
+      context.afterAnswer((left) => {
+        found.release();
+        if (left) found.forget();
+      });
       services.env.metrics.count("skerry_fetch_bytes_total", {}, found.bytes);
       services.env.metrics.gauge("skerry_fetch_sessions", sessions.size);
       const selected = opened.select(found.results);

@@ -15,6 +15,7 @@ import { LogCacheBlock } from "../cache/log_cache_block.ts";
 import type { IndexEntry } from "../format/index_block.ts";
 import type { ObjectManager, StreamObjectRef } from "../ports.ts";
 import { layOut, writeObject } from "../upload/object_upload.ts";
+import { UploadMemory } from "../upload/upload_memory.ts";
 import { BlockCache } from "./block_cache.ts";
 import { RangeTable } from "./range_table.ts";
 import { groupReads, locate } from "./read_plan.ts";
@@ -86,7 +87,11 @@ describe("block cache", () => {
     for (const one of [record(0, 0, 1, 100), record(0, 1, 1, 100)]) block.put(one, 0);
     const layout = layOut(block.runs());
     const id = objectId(9_000);
-    const checksums = await writeObject({ store: world.store, clusterId: CLUSTER }, id, layout);
+    const checksums = await writeObject(
+      { store: world.store, clusterId: CLUSTER, memory: new UploadMemory() },
+      id,
+      layout,
+    );
     const successor: StreamObjectRef = {
       objectId: id,
       kind: "stream",

@@ -41,6 +41,10 @@ export class LogCache {
   get blocks(): number {
     return this.#blocks.length;
   }
+  /** Slot of the oldest record in memory; null when there is none. */
+  get firstSlot(): number | null {
+    return this.#blocks[0]?.firstSlot ?? null;
+  }
   /** The block that takes records now; null when there is none since the last archive. */
   get open(): LogCacheBlock | null {
     return this.#open;

@@ -16,8 +16,8 @@ export interface ObjectLayout {
   readonly ranges: readonly StreamRange[];
   /** Encoded index block. */
   readonly index: Uint8Array;
-  /** The whole object. */
-  encode(): Uint8Array;
+  /** The whole object, into memory of exactly its size. */
+  encode(bytes?: Uint8Array): Uint8Array;
   /** The same bytes in parts of equal size, the last may be shorter. */
   parts(partBytes: number): Generator<Uint8Array>;
 }
@@ -85,8 +85,8 @@ export class ObjectWriter {
       size,
       ranges: new IndexBlock(index, dataEnd).ranges(),
       index,
-      encode() {
-        const bytes = new Uint8Array(size);
+      encode(bytes = new Uint8Array(size)) {
+        assert(bytes.length === size, `Object of ${size} bytes in memory of ${bytes.length}`);
         let at = 0;
         for (const records of blocks) at = writeDataBlock(bytes, at, records);
         bytes.set(index, at);

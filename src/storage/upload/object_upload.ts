@@ -9,10 +9,12 @@ import { NORMAL_OBJECT } from "../format/attributes.ts";
 import { type ObjectLayout, ObjectWriter } from "../format/object_writer.ts";
 import type { NewStreamObject, NewStreamSetObject, ObjectChecksums } from "../ports.ts";
 import type { UploadPlan } from "./plan.ts";
+import type { UploadMemory } from "./upload_memory.ts";
 
 export interface UploadTarget {
   readonly store: ObjectStore;
   readonly clusterId: string;
+  readonly memory: UploadMemory;
 }
 
 export interface UploadedObjects {
@@ -28,16 +30,19 @@ export function layOut(runs: readonly StreamRun[]): ObjectLayout {
 
 /** Plain put: an id is never used twice, so a repeat writes the same bytes. */
 export async function writeObject(
-  { store, clusterId }: UploadTarget,
+  { store, clusterId, memory }: UploadTarget,
   id: ObjectId,
   layout: ObjectLayout,
 ): Promise<ObjectChecksums> {
   const key = dataKey(clusterId, id);
   const indexCrc = crc32c(layout.index);
   if (layout.size <= SINGLE_PUT_BYTES_MAX) {
-    const bytes = layout.encode();
+    const bytes = memory.take(layout.size);
+    layout.encode(bytes);
+    const bytesCrc = crc32c(bytes);
     await store.put(key, bytes);
-    return { bytesCrc: crc32c(bytes), indexCrc };
+    memory.give(bytes);
+    return { bytesCrc, indexCrc };
   }
   let bytesCrc = 0;
   async function* checked(): AsyncGenerator<Uint8Array> {

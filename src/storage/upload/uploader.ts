@@ -15,8 +15,9 @@ import { IdPool } from "./id_pool.ts";
 import { uploadPlan, type UploadTarget } from "./object_upload.ts";
 import { objectCount, planUpload, type UploadPlan } from "./plan.ts";
 import { retry } from "./retry.ts";
+import { UploadMemory } from "./upload_memory.ts";
 
-export interface UploaderOptions extends UploadTarget {
+export interface UploaderOptions extends Omit<UploadTarget, "memory"> {
   readonly env: Env;
   readonly objects: ObjectManager;
   readonly streams: Pick<StreamManager, "viewStream">;
@@ -37,6 +38,7 @@ interface Task {
 export class Uploader {
   readonly #options: UploaderOptions;
   readonly #ids: IdPool;
+  readonly #memory = new UploadMemory();
   readonly #slots = new Semaphore(UPLOADS_IN_FLIGHT_MAX);
   readonly #stop = new AbortController();
   readonly #tasks: Task[] = [];
@@ -108,7 +110,10 @@ export class Uploader {
   }
 
   #upload(plan: UploadPlan, ids: readonly ObjectId[]) {
-    return this.#retry("upload", () => uploadPlan(this.#options, plan, ids));
+    return this.#retry(
+      "upload",
+      () => uploadPlan({ ...this.#options, memory: this.#memory }, plan, ids),
+    );
   }
 
   /** After an attempt whose outcome was not known, a refusal may be the echo of our own success. */

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeEpoch, nodeId, streamEpoch, streamId } from "../../lib/brand.ts";
-import { PAYLOAD_BYTES_MAX, SLOT_BYTES, WAL_SLAB_BYTES_MAX } from "../../lib/limits.ts";
+import {
+  PAYLOAD_BYTES_MAX,
+  SLOT_BYTES,
+  WAL_KEPT_SLABS_MAX,
+  WAL_SLAB_BYTES_MAX,
+} from "../../lib/limits.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import { Bulk } from "./bulk.ts";
 import { WalMemory } from "./wal_memory.ts";
@@ -51,6 +56,36 @@ test("shared memory grows with demand up to its bound", () => {
   }
   assert.ok(Math.max(...sizes) <= WAL_SLAB_BYTES_MAX);
   assert.ok(Math.min(...sizes) >= 800_000);
+});
+
+/** Fills bulks of a slab's size, one per slot; answers the memory of each. */
+function slabs(memory: WalMemory, from: number, count: number): ArrayBufferLike[] {
+  return Array.from({ length: count }, (_, i) => {
+    const bulk = new Bulk(OWNER, from + i, memory);
+    bulk.append(record(from + i, WAL_SLAB_BYTES_MAX - 1_000));
+    return bulk.finish(-1).body.buffer;
+  });
+}
+
+test("memory of forgotten slots is used again, but for what is viewed and what is current", () => {
+  const memory = new WalMemory();
+  const first = slabs(memory, 0, 4);
+  assert.equal(new Set(first).size, 4);
+  memory.forget(2, (buffer) => buffer === first[0]);
+  const second = slabs(memory, 4, 2);
+  assert.equal(second[0], first[1], "slot 1 is forgotten and not viewed");
+  assert.ok(!first.includes(second[1]!), "slot 0 was viewed, the others are needed");
+  memory.forget(100, () => false);
+  assert.ok(second[1]!.byteLength > 0, "the current slab stays");
+  assert.equal(first[0]!.byteLength, WAL_SLAB_BYTES_MAX, "what was viewed is never touched again");
+});
+
+test("only so much forgotten memory is kept", () => {
+  const memory = new WalMemory();
+  const first = slabs(memory, 0, WAL_KEPT_SLABS_MAX + 3);
+  memory.forget(WAL_KEPT_SLABS_MAX + 2, () => false);
+  const kept = first.filter((buffer) => buffer.byteLength > 0);
+  assert.equal(kept.length, WAL_KEPT_SLABS_MAX + 1, "the kept ones and the current one");
 });
 
 test("the largest record fits a slot exactly", () => {

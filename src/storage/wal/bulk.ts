@@ -73,7 +73,7 @@ export class Bulk {
       trimOffset,
     });
     const end = this.#start + this.#length;
-    this.#memory.close(this.#slab, this.#start, end);
+    this.#memory.close(this.#slab, this.#start, end, this.slot);
     return {
       slot: this.slot,
       body: this.#slab.subarray(this.#start, end),

@@ -9,6 +9,7 @@ import type { Env } from "../../env/env.ts";
 import type { NodeEpoch, NodeId } from "../../lib/brand.ts";
 import { FaultError } from "../../lib/errors.ts";
 import { PAYLOAD_BYTES_MAX, WAL_UNACKNOWLEDGED_BYTES_MAX } from "../../lib/limits.ts";
+import { walKeys } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import {
@@ -25,7 +26,6 @@ import { SlotTrimmer } from "./slot_trimmer.ts";
 import type { Appended, Wal, WalState } from "./wal.ts";
 import { WalMemory } from "./wal_memory.ts";
 import { trimOffsetOf, walRecordBytes } from "./wal_object.ts";
-import { slotKey } from "./wal_slots.ts";
 
 export interface ObjectWalOptions {
   readonly store: ObjectStore;
@@ -79,7 +79,7 @@ class ObjectWal implements Wal {
 
   constructor(options: ObjectWalOptions) {
     const { store, env, clusterId, firstSlot = 0, policy, checkEpoch = null } = options;
-    const keyOf = (slot: number) => slotKey(clusterId, options, slot);
+    const keyOf = walKeys(clusterId, options.nodeId, options.epoch);
     this.#options = options;
     this.#env = env;
     this.#nextSlot = firstSlot;
@@ -117,6 +117,12 @@ class ObjectWal implements Wal {
     );
     this.#trimmedTo = Math.max(this.#trimmedTo, slot);
     this.#deleteSlots();
+  }
+
+  forget(slot: number, isViewed: (buffer: ArrayBufferLike) => boolean): void {
+    // A fenced window gave up its bulks, but their PUTs may still be under way.
+    if (this.#fenced !== null) return;
+    this.#memory.forget(Math.min(slot, this.#window.acknowledgedTo), isViewed);
   }
 
   state(): WalState {

@@ -34,6 +34,8 @@ export interface Wal {
   append(record: StreamRecord): Appended;
   /** Slots below are committed elsewhere: deletes them, in the background. Call only after the commit. */
   trim(slot: number): void;
+  /** Nobody needs the records of slots below in memory; buffers that are still viewed are left alone. */
+  forget(slot: number, isViewed: (buffer: ArrayBufferLike) => boolean): void;
   state(): WalState;
   /** Called once when another incarnation or a recoverer is found in one of our slots. */
   onFenced(listener: (reason: string) => void): void;
