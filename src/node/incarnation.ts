@@ -8,12 +8,11 @@ import { FaultError } from "../lib/errors.ts";
 import { SLOTS_MAX_DIR } from "../lib/limits.ts";
 import type { Uuid } from "../lib/uuid.ts";
 import type { Requester } from "../controller/command.ts";
-import { createManagers } from "../controller/managers.ts";
+import { createManagers, type Managers } from "../controller/managers.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { createStorage } from "../storage/engine.ts";
 import { recoverNode } from "../storage/recover.ts";
-import type { Storage } from "../storage/storage.ts";
 import type { WalPolicy } from "../storage/wal/batching.ts";
 import { createObjectWal } from "../storage/wal/object_wal.ts";
 import { createStreamClient } from "../stream/stream_client.ts";
@@ -38,7 +37,6 @@ export interface IncarnationOptions {
 export interface Incarnation {
   readonly requester: Requester;
   readonly streams: StreamClient;
-  readonly storage: Storage;
   /** Why writes do not come through at the moment. */
   problem(): string | null;
   /** Uploads and commits all that is acknowledged. Logs must be closed before. */
@@ -54,9 +52,11 @@ async function register(options: IncarnationOptions): Promise<NodeEpoch> {
   return nodeEpoch(decided.epoch);
 }
 
-async function recover(options: IncarnationOptions, requester: Requester): Promise<void> {
-  const { env, store, clusterId, nodeId, metadata } = options;
-  const { objects, recovery } = createManagers(metadata, () => requester);
+async function recover(
+  options: IncarnationOptions,
+  { objects, recovery }: Pick<Managers, "objects" | "recovery">,
+): Promise<void> {
+  const { env, store, clusterId, nodeId } = options;
   const startedMs = env.clock.monotonicMs();
   const recovered = await recoverNode({ env, store, clusterId, nodeId, objects, recovery });
   if (recovered.wals === 0) return;
@@ -97,6 +97,7 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
   const epoch = await register(options);
   const requester = { nodeId, epoch };
   const unwatch = watchRegistration(options, epoch);
+  const slots = options.storeKind === "s3" ? {} : { slotsMax: SLOTS_MAX_DIR };
   const isCurrent = async () => (await metadata.fresh()).nodes.get(nodeId)?.epoch === epoch;
   const wal = createObjectWal({
     env,
@@ -106,14 +107,15 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
     epoch,
     policy: options.walPolicy,
     checkEpoch: isCurrent,
-    ...(options.storeKind === "s3" ? {} : { slotsMax: SLOTS_MAX_DIR }),
+    ...slots,
   });
   wal.onFenced((reason) =>
     onFatal(new FaultError("fenced", `Fenced: ${reason}`, { retriable: false }))
   );
-  await recover(options, requester);
+  const managers = createManagers(metadata, () => requester);
+  await recover(options, managers);
   await assignLeaders(metadata, requester);
-  const { streams, objects } = createManagers(metadata, () => requester);
+  const { streams, objects } = managers;
   const storage = createStorage({
     env,
     store,
@@ -122,13 +124,12 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
     streams,
     clusterId,
     nodeId,
-    options: options.storeKind === "s3" ? {} : { slotsMax: SLOTS_MAX_DIR },
+    options: slots,
     onHealth,
     onFatal: (error) => onFatal(toFault(error)),
   });
   return {
     requester,
-    storage,
     streams: createStreamClient({ env, storage, streams }),
     problem: () => wal.state().problem,
     close() {

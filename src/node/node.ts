@@ -11,6 +11,7 @@ import { METERED_PUTS_PER_HOUR } from "../lib/limits.ts";
 import { uuidOf } from "../lib/uuid.ts";
 import { VERSION } from "../lib/version.ts";
 import type { HostPort } from "../config/options.ts";
+import type { BrokerConfig } from "../broker/broker_config.ts";
 import { listOf } from "../broker/property.ts";
 import { openCluster } from "../controller/cluster.ts";
 import { createCollector } from "../controller/collector.ts";
@@ -21,7 +22,7 @@ import type { ObjectStore } from "../object/object_store.ts";
 import { probeStore } from "../object/probe.ts";
 import type { WalPolicy } from "../storage/wal/batching.ts";
 import { HttpGateway } from "./http_gateway.ts";
-import { type Incarnation, startIncarnation } from "./incarnation.ts";
+import { startIncarnation } from "./incarnation.ts";
 import { createKafkaSide, type KafkaSide } from "./kafka_side.ts";
 import { nodeStore } from "./node_store.ts";
 import { advertisedAddress, brokerConfigOf, type NodeSettings } from "./settings.ts";
@@ -219,18 +220,14 @@ function httpFetch(
   return async (request) => await app.fetch(request);
 }
 
-interface Started {
-  readonly incarnation: Incarnation;
-  readonly kafkaSide: KafkaSide;
-}
-
 async function startBroker(
   options: NodeOptions,
   base: Base,
+  config: BrokerConfig,
   bound: HostPort,
   opened: Opened,
   on: { readonly health: Health; readonly fail: (fault: FaultError) => void },
-): Promise<Started> {
+): Promise<KafkaSide> {
   const { env, store, clusterId, metadata } = base;
   const { settings } = options;
   const nodeId = brandNodeId(settings.nodeId);
@@ -259,7 +256,6 @@ async function startBroker(
     requester: () => incarnation.requester,
   });
   opened.add(() => collector.close());
-  const config = brokerConfigOf(settings.kafka);
   const kafkaSide = createKafkaSide({
     env,
     nodeId,
@@ -270,7 +266,7 @@ async function startBroker(
     listener: { host, port },
   });
   opened.add(() => kafkaSide.close());
-  return { incarnation, kafkaSide };
+  return kafkaSide;
 }
 
 /** Throws FaultError: `config` and `store-denied` before anything was changed, `fenced`, `data-loss`. */
@@ -281,12 +277,12 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { promise: ready, resolve: setReady, reject: setNeverReady } = deferred<Serving>();
   opened.add(() => options.store.close());
   try {
-    brokerConfigOf(options.settings.kafka);
+    const config = brokerConfigOf(options.settings.kafka);
     const base = await openBase(options, opened, health);
     const ports = await openPorts(options, ready, opened);
     const bound = ports.kafka ?? { host: "127.0.0.1", port: 0 };
     void failed.then(({ message }) => health.set("node", message));
-    const { kafkaSide } = await startBroker(options, base, bound, opened, { health, fail });
+    const kafkaSide = await startBroker(options, base, config, bound, opened, { health, fail });
     const fetch = httpFetch(options, base, kafkaSide, health);
     setReady({ kafkaSide, fetch });
     return {

@@ -18,6 +18,7 @@ import {
   type Reply,
   staticMember,
   touch,
+  waits,
 } from "./group.ts";
 import { chooseProtocol, fits, sameProtocols } from "./protocols.ts";
 
@@ -206,7 +207,7 @@ function answerReplaced(
   );
 }
 
-/** Members whose session, first join or id hand-out ran out, and the end of the join or sync phase. */
+/** Members whose session, first join or id hand-out ran out. */
 export function expireMembers(group: Group, host: GroupHost): void {
   const nowMs = host.monotonicMs();
   let dropped = false;
@@ -214,8 +215,8 @@ export function expireMembers(group: Group, host: GroupHost): void {
     if (deadlineMs <= nowMs) dropped = group.pending.delete(memberId);
   }
   for (const member of Array.from(group.members.values())) {
-    const held = member.syncing !== null || (member.joining !== null && !member.isNew);
-    if (!held && member.deadlineMs <= nowMs) removeMember(group, host, member, "UNKNOWN_MEMBER_ID");
+    if (waits(member) || member.deadlineMs > nowMs) continue;
+    removeMember(group, host, member, "UNKNOWN_MEMBER_ID");
   }
   if (dropped && group.state === "PreparingRebalance") prepareRebalance(group, host);
 }
