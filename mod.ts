@@ -17,6 +17,7 @@ import { nodeListener } from "./src/adapters/node_net.ts";
 import { openStore } from "./src/adapters/open_store.ts";
 import { serveHttp } from "./src/adapters/http_serve.ts";
 import { resolveConfig } from "./src/config/config.ts";
+import { storeName } from "./src/config/options.ts";
 import { hasPrices } from "./src/config/prices.ts";
 import type { Env } from "./src/env/env.ts";
 import { silentLogger } from "./src/env/logger.ts";
@@ -38,7 +39,7 @@ export interface BrokerOptions {
   readonly kafka?: Readonly<Record<string, string>>;
   /** Default 1. */
   readonly nodeId?: number;
-  /** Names a new cluster; must equal the id of an existing one. */
+  /** Names a new cluster: printable text of up to 80 bytes. Must equal the id of an existing one. */
   readonly clusterId?: string;
   readonly s3Endpoint?: string;
   readonly s3Region?: string;
@@ -72,7 +73,12 @@ export interface Broker {
   }): Promise<void>;
   /** Resolves once the broker can never work again: another process took over, or data is missing. */
   readonly failed: Promise<FaultError>;
-  /** Finishes what is in flight, uploads, closes. Nothing acknowledged is lost without it either. */
+  /**
+   * Finishes what is in flight, uploads, closes; within half a minute, whatever the store does.
+   *
+   * @throws {FaultError} `timeout` when the store did not take everything in that time. Nothing that was
+   * acknowledged is lost, it lies in the write-ahead log; the message says how much.
+   */
   close(): Promise<void>;
 }
 
@@ -110,8 +116,8 @@ function envOf(log: NonNullable<BrokerOptions["log"]>): Env {
 /**
  * Starts a broker in this process.
  *
- * @throws {FaultError} `config` when an option is wrong or an address is taken, `store-denied` when the
- * store refuses us, `data-loss` when stored data cannot be served.
+ * @throws {FaultError} `config` when an option is wrong, an address is taken or the store cannot be used
+ * (one that does not answer is waited for first, about 20 s), `data-loss` when stored data cannot be served.
  */
 export async function createBroker(options: BrokerOptions = {}): Promise<Broker> {
   const resolved = resolveConfig({
@@ -129,6 +135,7 @@ export async function createBroker(options: BrokerOptions = {}): Promise<Broker>
     env,
     store: await openStore(config, env),
     storeKind: config.store.kind,
+    storeName: storeName(config.store),
     storeHasPrices: hasPrices(config.store, config.s3.endpoint),
     listener: nodeListener(),
     serveHttp,

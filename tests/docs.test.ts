@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, normalize, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { generatedPages, sameWords } from "../scripts/write_docs.ts";
+import { TOOL_OPTIONS } from "../src/cli/args.ts";
 import { resolveConfig } from "../src/config/config.ts";
 import { environmentName, OPTION_NAMES } from "../src/config/options.ts";
 import { type Broker, createBroker } from "../mod.ts";
@@ -94,11 +96,12 @@ test("npm commands exist", () => {
 
 test("options and variables exist", () => {
   const known = new Set<string>([...OPTION_NAMES, "set", "config", "help", "version"]);
+  const tools = Object.keys(TOOL_OPTIONS);
   const serve = mentions(/`--([a-z][a-z0-9-]+)/g).filter(({ page }) =>
     page === "README.md" ? false : page.startsWith("docs/operations") || page === "docs/http.md"
   );
   assert.ok(serve.length >= OPTION_NAMES.length);
-  assert.deepEqual(serve.filter(({ name }) => !known.has(name)), []);
+  assert.deepEqual(serve.filter(({ name }) => !known.has(name) && !tools.includes(name)), []);
   const variables = new Set([...known].map(environmentName));
   assert.deepEqual(
     mentions(/\b(SKERRY_[A-Z0-9_]+)/g).filter(({ name }) => !variables.has(name)),
@@ -205,6 +208,30 @@ test("curl snippets work as they stand", { skip: !hasCurl }, async () => {
     );
     const { code: exit, output } = await run("sh", ["-ec", script]);
     assert.equal(exit, 0, `${page}: ${code}${output}`);
+  }
+});
+
+test("skerry snippets of the tools work as they stand", async () => {
+  const snippets = pages.flatMap(blocksOf).filter(({ language, code }) =>
+    language === "sh" && /^skerry (inspect|fsck|cost)/.test(code)
+  );
+  assert.ok(snippets.length >= 3, "no snippets were found");
+  const folder = mkdtempSync(join(tmpdir(), "skerry-docs-"));
+  try {
+    const data = join(folder, "skerry-data");
+    const node = await createBroker({ store: `dir:${data}` });
+    const records = `${node.http.url}/v1/topics/greetings/records`;
+    assert.ok((await fetch(records, { method: "POST", body: "hello" })).ok);
+    await node.close();
+    const skerry = `${resolve("node_modules/.bin/bun")} ${resolve("src/cli/main.ts")}`;
+    for (const { page, code } of snippets) {
+      const script = code.replaceAll("http://127.0.0.1:8080", broker.http.url)
+        .replaceAll(/^skerry /gm, `${skerry} `);
+      const { code: exit, output } = await run("sh", ["-ec", `cd ${folder}\n${script}`]);
+      assert.equal(exit, 0, `${page}: ${code}${output}`);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 });
 

@@ -33,6 +33,7 @@ const LAYERS: Record<string, Layer> = {
   log: { imports: ["lib", "env", "protocol", "storage", "stream"] },
   controller: { imports: ["lib", "env", "object", "storage"] },
   broker: { imports: ["lib", "env", "protocol", "stream", "log", "controller"] },
+  inspect: { imports: ["lib", "env", "protocol", "object", "storage", "log", "controller"] },
   config: { imports: ["lib"], packages: /^valibot$/ },
   http: {
     imports: ["lib", "env", "config", "protocol", "log", "broker"],
@@ -43,7 +44,7 @@ const LAYERS: Record<string, Layer> = {
     imports: ["lib", "env", "object", "config", "http", "node"],
     packages: /^(node:|hysnappy$|@aws-sdk\/client-s3$|@smithy\/fetch-http-handler$)/,
   },
-  cli: { imports: [...CORE, "config", "http", "node", "adapters"], packages: /^node:/ },
+  cli: { imports: [...CORE, "inspect", "config", "http", "node", "adapters"], packages: /^node:/ },
 };
 
 /** The engine's types may be named above it; its parts may not be touched there. */

@@ -15,7 +15,7 @@ import type { RawSnappy } from "../lib/xerial.ts";
 import { splitZstdFrames } from "../lib/zstd_frame.ts";
 
 interface Codec {
-  readonly compress: (bytes: Uint8Array) => Uint8Array;
+  readonly compress: (bytes: Uint8Array, level?: number) => Uint8Array;
   readonly decompress: (bytes: Uint8Array, bytesMax: number) => Uint8Array;
 }
 
@@ -36,8 +36,10 @@ function plain(buffer: Uint8Array): Uint8Array {
   return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
 }
 
+const GZIP_DEFAULT_LEVEL = -1;
+
 const gzip: Codec = {
-  compress: (bytes) => plain(zlib.gzipSync(bytes)),
+  compress: (bytes, level = GZIP_DEFAULT_LEVEL) => plain(zlib.gzipSync(bytes, { level })),
   // An output cap of 0 is out of zlib's range; one byte more than asked is refused below.
   decompress: (bytes, bytesMax) =>
     decoding(
@@ -51,7 +53,11 @@ function createZstd(): Codec | null {
   const { zstdCompressSync, zstdDecompressSync }: Partial<typeof zlib> = zlib;
   if (zstdCompressSync === undefined || zstdDecompressSync === undefined) return null;
   return {
-    compress: (bytes) => plain(zstdCompressSync(bytes)),
+    compress(bytes, level) {
+      const { ZSTD_c_compressionLevel: parameter } = zlib.constants;
+      const options = level === undefined ? {} : { params: { [parameter]: level } };
+      return plain(zstdCompressSync(bytes, options));
+    },
     decompress: (bytes, bytesMax) => {
       const frames = splitZstdFrames(bytes, bytesMax);
       const output = new GrowingOutput(bytesMax, 0);
@@ -94,7 +100,10 @@ function createSnappy(): Codec {
   };
 }
 
-const lz4: Codec = { compress: encodeLz4Frame, decompress: decodeLz4Frames };
+const lz4: Codec = {
+  compress: (bytes) => encodeLz4Frame(bytes),
+  decompress: decodeLz4Frames,
+};
 
 export function createCodecs(): Codecs {
   const table: Readonly<Record<CodecName, Codec | null>> = {
@@ -110,7 +119,7 @@ export function createCodecs(): Codecs {
   }
   return {
     supports: (name) => table[name] !== null,
-    compress: (name, bytes) => need(name).compress(bytes),
+    compress: (name, bytes, level) => need(name).compress(bytes, level),
     decompress(name, bytes, bytesMax) {
       const out = need(name).decompress(bytes, bytesMax);
       if (out.length > bytesMax) {

@@ -210,7 +210,7 @@ class S3Store implements ObjectStore {
       const absent = Errors.filter(({ Code }) => Code === "NoSuchKey");
       return [...Deleted, ...absent].map(({ Key = "" }) => Key);
     } catch (error) {
-      if (!isFault(error, "store-unavailable")) throw error;
+      if (!isFault(error)) throw error;
       if (!NO_BATCH_STATUSES.has(s3ErrorInfo(error.cause).status)) throw error;
       this.#hasBatchDelete = false;
       return await this.#deleteSingly(keys);

@@ -36,6 +36,9 @@ const DENIED: ReadonlySet<string> = new Set([
   "NoSuchBucket",
   "PermanentRedirect",
   "AuthorizationHeaderMalformed",
+  "NotImplemented",
+  "MethodNotAllowed",
+  "InvalidBucketName",
 ]);
 
 function codeOf({ name, status }: S3ErrorInfo): FaultCode {

@@ -3,7 +3,9 @@
  * topics their defaults are derived from the topic table.
  */
 import { REQUEST_BYTES_MAX } from "../lib/limits.ts";
+import { COMPACTION_PROPERTIES } from "./compaction_properties.ts";
 import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
+import { STORAGE_PROPERTIES } from "./storage_properties.ts";
 import { TOPIC_PROPERTIES, type TopicProperty } from "./topic_properties.ts";
 
 function int(name: string, fallback: number, documentation: string, min = 0): Property {
@@ -32,7 +34,7 @@ const OWN: readonly Property[] = [
   int("max.connections", 10_000, "Connections that are open at once.", 1),
   int("max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept."),
   int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer is forgotten.", 1),
-  long("log.retention.check.interval.ms", 300_000, "How often retention is looked at.", 1),
+  long("log.retention.check.interval.ms", 300_000, "How often retention is looked at.", 1000),
   int(
     "offsets.topic.num.partitions",
     8,
@@ -41,7 +43,11 @@ const OWN: readonly Property[] = [
   ),
   int("offsets.retention.minutes", 10_080, "How long offsets of a group without members live.", 1),
   long("offsets.retention.check.interval.ms", 600_000, "How often offsets are expired.", 1),
-  int("offset.metadata.max.bytes", 4096, "Longest metadata text of a committed offset."),
+  {
+    ...int("offset.metadata.max.bytes", 4096, "Longest metadata text of a committed offset."),
+    // The length of a text in Kafka's records has 16 bits.
+    max: 32_767n,
+  },
   int("group.min.session.timeout.ms", 6000, "Shortest session timeout that members may ask for."),
   int("group.max.session.timeout.ms", 1_800_000, "Longest one."),
   int("group.initial.rebalance.delay.ms", 3000, "Wait for more members of an empty group."),
@@ -60,6 +66,8 @@ const OWN: readonly Property[] = [
     documentation:
       "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
   },
+  ...COMPACTION_PROPERTIES,
+  ...STORAGE_PROPERTIES,
 ];
 
 /**

@@ -5,9 +5,11 @@ import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { concatBytes, fromHex, toHex, viewOf } from "../lib/bytes.ts";
 import {
+  CONNECTION_DRAIN_MS,
   CONNECTION_REQUESTS_MAX,
   FETCH_WAIT_MS_MAX,
   FRAME_GRACE_MS,
+  HANDLERS_END_MS,
   REQUEST_BYTES_MAX,
   WRITE_BYTES_MAX,
 } from "../lib/limits.ts";
@@ -122,6 +124,22 @@ test("pipelined produces are appended in order, wait side by side, and are answe
     return decode(produceApi.response, 9, body).responses[0]!.partitionResponses[0]!.baseOffset;
   });
   assert.deepEqual(bases, [0, 1, 2, 3, 4]);
+});
+
+test("memory of a produce goes back once it is appended, that of other requests is theirs", async () => {
+  const { broker, connect, settle } = await rig();
+  const log = await broker.log("t");
+  log.durability = "manual";
+  const connection = connect();
+  const produces = concatBytes([produce(broker, 1), produce(broker, 2)]);
+  connection.push(produces);
+  await settle();
+  assert.deepEqual(connection.answers(), []);
+  assert.deepEqual(connection.released, [produces]);
+  connection.push(concatBytes([produce(broker, 3), metadata(4)]));
+  log.confirm();
+  await settle();
+  assert.equal(connection.released.length, 1);
 });
 
 test("answers that are ready together share one write", async () => {
@@ -393,9 +411,27 @@ test("closing does not wait for ever", async () => {
   connection.push(produce(broker, 1));
   await settle();
   const closing = server.close();
-  await broker.clock.advance(10_000);
-  await closing;
+  await broker.clock.advance(CONNECTION_DRAIN_MS);
   assert.ok(connection.closed);
+  await broker.clock.advance(HANDLERS_END_MS);
+  await closing;
+});
+
+test("closing waits for handlers whose connections it has cut", async () => {
+  const { broker, connect, settle, server } = await rig();
+  const log = await broker.log("t");
+  log.durability = "manual";
+  const connection = connect();
+  connection.push(produce(broker, 1));
+  await settle();
+  let closed = false;
+  const closing = server.close().then(() => void (closed = true));
+  await broker.clock.advance(CONNECTION_DRAIN_MS);
+  assert.ok(connection.closed);
+  assert.equal(closed, false, "its handler still runs");
+  log.confirm();
+  await settle();
+  await closing;
 });
 
 test("property: cutting and joining keeps the bytes and the bounds", () => {

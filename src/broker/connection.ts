@@ -52,8 +52,9 @@ function isProduce(frame: Uint8Array): boolean {
 }
 
 /**
- * Gives memory back as its requests are over: that of a frame that was gathered, and the chunk once all
- * frames that view it are. The WAL has copied what it keeps of a produce; other requests may leave views.
+ * Gives memory back once its requests are admitted: that of a frame that was gathered, and the chunk when
+ * all frames that view it are. The WAL has copied what it keeps of a produce, and memory that is free at
+ * once is used again while its pages are there; other requests may leave views.
  */
 function releaser(
   frames: readonly Uint8Array[],
@@ -241,15 +242,21 @@ class ConnectionPump {
     this.#queue.push(pending);
     const { broker, session } = this.#options;
     await new Promise<void>((admitted) => {
+      let isOver = false;
+      const over = () => {
+        if (isOver) return;
+        isOver = true;
+        onOver(frame);
+        admitted();
+      };
       const hooks = {
         signal: this.#signal,
-        admitted,
+        admitted: over,
         afterAnswer: (work: (left: boolean) => void) => void pending.after.push(work),
       };
       void broker.handle(frame, session, hooks).then((reply) => {
-        onOver(frame);
         pending.reply = reply;
-        admitted();
+        over();
         if (pending.dropped) finish(pending, false);
         else void this.#writeReady();
       });

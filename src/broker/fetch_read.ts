@@ -229,61 +229,97 @@ async function readCold(
     chosen.push(one);
     room -= one.target.partitionMaxBytes;
   }
-  await Promise.all(chosen.map((one) => readOne(one, answer, options, false, () => {})));
+  const reads = chosen.map((one) => readOne(one, answer, options, false, () => {}));
+  // All of them end before the lease of one that failed may.
+  for (const read of await Promise.allSettled(reads)) {
+    if (read.status === "rejected") throw read.reason;
+  }
 }
 
 /** Reads in the background what this answer does without, so that the next fetch finds it in memory. */
-function readAhead(cold: readonly Cold[], options: PassOptions): void {
-  const [first] = cold;
-  if (first === undefined) return;
+async function readAhead({ log, target }: Cold, options: PassOptions): Promise<void> {
   const { isolation, coldPermits } = options;
-  const bytesMax = first.target.partitionMaxBytes;
+  const bytesMax = target.partitionMaxBytes;
   if (!coldPermits.tryAcquire(bytesMax)) return;
   const lease = new ReadLease();
-  first.log.read(first.target.fetchOffset, { bytesMax, isolation, lease }).catch(() => null)
-    .finally(() => {
-      lease.end();
-      coldPermits.release(bytesMax);
-    });
+  try {
+    await log.read(target.fetchOffset, { bytesMax, isolation, lease });
+  } catch {
+    // Whoever needs it reads it again and hears of the fault.
+  } finally {
+    lease.end();
+    coldPermits.release(bytesMax);
+  }
 }
 
-export async function readPass(
+/** What one pass holds of the node's permits. */
+class HeldPermits {
+  readonly #options: PassOptions;
+  hot = 0;
+  cold = 0;
+
+  constructor(options: PassOptions) {
+    this.#options = options;
+  }
+
+  /** What was taken and not used goes back at once. */
+  keepHot(bytes: number): void {
+    const kept = Math.min(this.hot, bytes);
+    this.#options.hotPermits.release(this.hot - kept);
+    this.hot = kept;
+  }
+
+  release(): void {
+    this.keepHot(0);
+    this.#options.coldPermits.release(this.cold);
+    this.cold = 0;
+  }
+}
+
+async function readAll(
   targets: readonly OpenTarget[],
-  passOptions: PassOptions,
-): Promise<Pass> {
-  const lease = new ReadLease();
-  const options = { ...passOptions, lease };
+  options: LeasedOptions,
+  held: HeldPermits,
+): Promise<Answer> {
   const wanted = targets.reduce(
     (sum, { target }) => Math.min(options.bytesMax, sum + target.partitionMaxBytes),
     0,
   );
-  let hot = takePermits(options.hotPermits, wanted);
-  let coldTaken = 0;
-  const answer = new Answer(targets.length, hot > 0 ? wanted : 1);
+  held.hot = takePermits(options.hotPermits, wanted);
+  const answer = new Answer(targets.length, held.hot > 0 ? wanted : 1);
   const cold = await readHot(targets, answer, options);
   const hotBytes = answer.bytes;
-  if (cold.length > 0) {
+  const [first] = cold;
+  if (first !== undefined) {
     const isSatisfied = answer.bytes >= Math.max(1, options.bytesMin) || answer.hasError;
-    if (isSatisfied) readAhead(cold, options);
+    if (isSatisfied) void readAhead(first, options);
     else {
-      coldTaken = takePermits(options.coldPermits, answer.left);
-      const room = coldTaken > 0 ? options : { ...options, bytesMax: 1 };
-      await readCold(coldTaken > 0 ? cold : cold.slice(0, 1), answer, room);
+      held.cold = takePermits(options.coldPermits, answer.left);
+      const room = held.cold > 0 ? options : { ...options, bytesMax: 1 };
+      await readCold(held.cold > 0 ? cold : [first], answer, room);
     }
   }
-  // What was taken and not used goes back at once.
-  const used = Math.min(hot, hotBytes);
-  options.hotPermits.release(hot - used);
-  hot = used;
-  return {
-    results: answer.finish(targets),
-    bytes: answer.bytes,
-    release() {
-      options.hotPermits.release(hot);
-      options.coldPermits.release(coldTaken);
-      hot = 0;
-      coldTaken = 0;
-    },
-    forget: () => lease.end(),
-  };
+  held.keepHot(hotBytes);
+  return answer;
+}
+
+export async function readPass(
+  targets: readonly OpenTarget[],
+  options: PassOptions,
+): Promise<Pass> {
+  const lease = new ReadLease();
+  const held = new HeldPermits(options);
+  try {
+    const answer = await readAll(targets, { ...options, lease }, held);
+    return {
+      results: answer.finish(targets),
+      bytes: answer.bytes,
+      release: () => held.release(),
+      forget: () => lease.end(),
+    };
+  } catch (error) {
+    held.release();
+    lease.end();
+    throw error;
+  }
 }

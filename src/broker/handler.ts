@@ -34,7 +34,7 @@ export interface RequestContext {
   /**
    * Lets the connection start its next request before this one is answered; answers keep their order.
    * Without it a connection works on one request at a time, as Kafka's does. Call it only after
-   * everything that must happen in order of arrival has happened.
+   * everything that must happen in order of arrival has happened; bytes of the request are gone then.
    */
   admitted(): void;
   /**

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { FaultError } from "../lib/errors.ts";
 import { createBrokerWorld, keyOf } from "../../tests/support/broker_world.ts";
 import { createMemoryLog } from "../../tests/support/memory_log.ts";
+import { REOPEN_FIRST_MS } from "../lib/limits.ts";
 import { epochProblem } from "./partitions.ts";
 import { streamEpoch } from "../lib/brand.ts";
 
@@ -62,12 +63,8 @@ test("deleting a topic closes its partitions, also one that is just opening", as
   assert.equal(partitions.size, 0);
 });
 
-test("a failed opening is not remembered, a failed record of the meta stream closes the log", async () => {
+test("a failed record of the meta stream closes the log", async () => {
   const { broker, topicId, partitions } = await world();
-  broker.openFault = new FaultError("store-unavailable", "gone", { retriable: true });
-  await assert.rejects(partitions.open(topicId, 0), broker.openFault);
-  broker.openFault = null;
-  assert.ok((await partitions.open(topicId, 0)).ok);
   let go: () => void = () => {};
   broker.gate = new Promise((resolve) => {
     go = resolve;
@@ -79,7 +76,58 @@ test("a failed opening is not remembered, a failed record of the meta stream clo
   await assert.rejects(opening, broker.metadata.fault);
   assert.ok(broker.logs.get("t-1")!.closed);
   broker.metadata.fault = null;
+  await broker.clock.advance(REOPEN_FIRST_MS);
   assert.ok((await partitions.open(topicId, 1)).ok);
+});
+
+const DAMAGED = new FaultError("corrupt", "the meta stream does not parse", { retriable: false });
+
+test("a partition that cannot be read is not reopened at each request", async () => {
+  const { broker, topicId, partitions } = await world();
+  broker.openFault = DAMAGED;
+  for (let second = 0; second < 600; second++) {
+    for (let n = 0; n < 5; n++) await assert.rejects(partitions.open(topicId, 0), DAMAGED);
+    await broker.clock.advance(1000);
+  }
+  assert.ok(broker.opened < 30, `${broker.opened} tries in ten minutes`);
+  assert.ok(broker.opened > 20, "it is tried again every 30 s");
+  const submitted = broker.metadata.submitted.length;
+  await assert.rejects(partitions.open(topicId, 0), DAMAGED);
+  assert.equal(broker.metadata.submitted.length, submitted, "a pause writes nothing");
+  assert.ok((await partitions.open(topicId, 1).catch((error) => error)) === DAMAGED);
+  broker.openFault = null;
+  await broker.clock.advance(30_000);
+  assert.ok((await partitions.open(topicId, 0)).ok);
+  assert.ok((await partitions.open(topicId, 1)).ok);
+});
+
+test("another leader epoch and the topic's deletion end the pause of a partition", async () => {
+  const { broker, topicId, partitions } = await world();
+  const other = await broker.createTopic("u");
+  broker.openFault = DAMAGED;
+  await assert.rejects(partitions.open(other, 0), DAMAGED);
+  await broker.services.topics.delete(other);
+  const unknown = { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" };
+  assert.deepEqual(await partitions.open(other, 0), unknown);
+  broker.openFault = null;
+  const next = await broker.createTopic("u");
+  assert.ok((await partitions.open(next, 0)).ok);
+
+  const { metadata } = broker;
+  broker.openFault = DAMAGED;
+  await assert.rejects(partitions.open(topicId, 0), DAMAGED);
+  const row = metadata.view().nodes.get(broker.services.nodeId)!;
+  const again = await metadata.submit({
+    type: "register-node",
+    ...row,
+    incarnation: "1".repeat(32),
+  });
+  assert.ok(again.ok);
+  const by = { nodeId: broker.services.nodeId, epoch: again.epoch };
+  assert.ok((await metadata.submit({ type: "assign-leaders", by })).ok);
+  const opened = broker.opened;
+  await assert.rejects(partitions.open(topicId, 0), DAMAGED);
+  assert.equal(broker.opened, opened + 1, "the next epoch is tried at once");
 });
 
 test("configs reach open logs", async () => {
@@ -106,6 +154,18 @@ test("open logs tick, a fault in one harms no other, and closing stops it", asyn
     error: "NOT_LEADER_OR_FOLLOWER",
   });
   assert.equal(broker.clock.timers, 0);
+});
+
+test("logs tick as often as log.retention.check.interval.ms, and at least every 30 s", async () => {
+  for (const [interval, ticks] of [["5000", 12], ["30000", 2], ["300000", 2]] as const) {
+    const properties = { "log.retention.check.interval.ms": interval };
+    const broker = await createBrokerWorld({ properties, routes: () => [] });
+    await broker.createTopic("t");
+    const log = await broker.log("t");
+    assert.equal(log.config.retentionCheckMs, Number(interval));
+    await broker.clock.advance(60_000);
+    assert.equal(log.ticks, ticks, interval);
+  }
 });
 
 test("leader epochs that clients believe in", async () => {

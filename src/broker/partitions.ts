@@ -1,6 +1,7 @@
 /**
  * The partitions that this node leads. A log opens on first use, once, and closes when its topic is
  * deleted, when another epoch leads or when the broker stops. Metadata changes are followed, not asked for.
+ * One that cannot be opened is tried again after a pause that grows; until then its fault is the answer.
  */
 import type { NodeId, StreamId } from "../lib/brand.ts";
 import { messageOf } from "../lib/errors.ts";
@@ -15,6 +16,7 @@ import type { LogConfig, PartitionLog } from "../log/partition_log.ts";
 import type { Requester } from "../controller/command.ts";
 import { partitionKey, type PartitionRow, type TopicRow } from "../controller/image.ts";
 import type { Change, MetadataStore } from "../controller/metadata_store.ts";
+import { FailurePauses } from "./failure_pauses.ts";
 import type { TopicConfigs } from "./topic_config.ts";
 
 export interface OpenLogOptions {
@@ -83,13 +85,19 @@ class LedPartitions implements Partitions {
   readonly #open = new Map<string, OpenPartition>();
   readonly #opening = new SingleFlight<string, Located>();
   readonly #closing = new Map<string, Promise<void>>();
+  /** With the row as it was: another leader epoch begins without a pause. */
+  readonly #failures: FailurePauses<string, PartitionRow>;
   readonly #unsubscribe: () => void;
+  readonly #tickMs: number;
   #cancelTick: Cancel;
   #stopped = false;
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
-    this.#cancelTick = options.env.clock.after(PARTITION_TICK_MS, () => this.#tickAll());
+    this.#failures = new FailurePauses(options.env.clock);
+    // A log looks at retention in a tick, so that it must tick as often.
+    this.#tickMs = Math.min(PARTITION_TICK_MS, options.configOf({}).retentionCheckMs);
+    this.#cancelTick = options.env.clock.after(this.#tickMs, () => this.#tickAll());
     this.#unsubscribe = options.metadata.onChange((change) => this.#follow(change));
   }
 
@@ -107,7 +115,7 @@ class LedPartitions implements Partitions {
     if (opened !== undefined && !this.#stopped) return { ok: true, log: opened.log };
     const refused = this.#refusal(topicId, partition);
     if (refused !== null) return { ok: false, error: refused };
-    return await this.#opening.run(key, () => this.#load(topicId, partition));
+    return await this.#opening.run(key, () => this.#tryLoad(topicId, partition));
   }
 
   leaderOf(topicId: Uuid, partition: number): PartitionRow | undefined {
@@ -178,6 +186,38 @@ class LedPartitions implements Partitions {
     return decided.ok;
   }
 
+  async #tryLoad(topicId: Uuid, partition: number): Promise<Located> {
+    const key = partitionKey(topicId, partition);
+    this.#failures.check(key);
+    try {
+      const located = await this.#load(topicId, partition);
+      this.#failures.forget(key);
+      return located;
+    } catch (error) {
+      this.#noteFailure(topicId, partition, error);
+      throw error;
+    }
+  }
+
+  #noteFailure(topicId: Uuid, partition: number, error: unknown): void {
+    const found = this.#rows(topicId, partition);
+    if (found === null || this.#refusal(topicId, partition) !== null) return;
+    const key = partitionKey(topicId, partition);
+    const pauseMs = this.#failures.failed(key, error, found.row);
+    this.#options.env.log.log("warn", "partition-open-failed", {
+      partition: key,
+      topic: found.topic.name,
+      pauseMs,
+      reason: messageOf(error),
+    });
+  }
+
+  /** Whether the row still says what it said when opening failed. */
+  #isSame({ topicId, partition, leaderEpoch }: PartitionRow): boolean {
+    return this.#refusal(topicId, partition) === null &&
+      this.#rows(topicId, partition)?.row.leaderEpoch === leaderEpoch;
+  }
+
   async #load(topicId: Uuid, partition: number): Promise<Located> {
     const key = partitionKey(topicId, partition);
     await this.#closing.get(key);
@@ -211,6 +251,9 @@ class LedPartitions implements Partitions {
 
   /** Compares what is open with the rows that an entry touched. */
   #follow(change: Change): void {
+    this.#failures.forgetWhere((row, key) =>
+      (change.topics.has(row.topicId) || change.partitions.has(key)) && !this.#isSame(row)
+    );
     for (const [key, opened] of this.#open) {
       const touched = change.topics.has(opened.topicId) || change.partitions.has(key);
       if (!touched) continue;
@@ -241,7 +284,8 @@ class LedPartitions implements Partitions {
   #tickAll(): void {
     for (const [key, opened] of this.#open) void this.#tick(key, opened);
     this.#options.env.metrics.gauge("skerry_partitions_open", this.#open.size);
-    this.#cancelTick = this.#options.env.clock.after(PARTITION_TICK_MS, () => this.#tickAll());
+    this.#options.env.metrics.gauge("skerry_partitions_unreadable", this.#failures.size);
+    this.#cancelTick = this.#options.env.clock.after(this.#tickMs, () => this.#tickAll());
   }
 }
 

@@ -10,8 +10,12 @@ export interface Property {
   /** Bounds of a number. */
   readonly min?: bigint;
   readonly max?: bigint;
+  /** A number within the bounds that is not allowed. */
+  readonly except?: bigint;
   /** Allowed words of a string or a list. */
   readonly words?: readonly string[];
+  /** Stored and shown for tools; nothing here obeys it, and its documentation says so. */
+  readonly shownOnly?: true;
 }
 
 export const INT_MAX = 2_147_483_647n;
@@ -37,10 +41,11 @@ function checkInteger(property: Property, text: string): Checked {
   const limit = property.type === "int" ? INT_MAX : LONG_MAX;
   const min = property.min ?? -limit - 1n;
   const max = property.max ?? limit;
-  const allowed = `an integer from ${min} to ${max}`;
+  const but = property.except === undefined ? "" : ` but ${property.except}`;
+  const allowed = `an integer from ${min} to ${max}${but}`;
   if (!/^[+-]?\d{1,19}$/.test(text)) return refuse(property, text, allowed);
   const value = BigInt(text.replace(/^\+/, ""));
-  return value < min || value > max
+  return value < min || value > max || value === property.except
     ? refuse(property, text, allowed)
     : { ok: true, value: String(value) };
 }

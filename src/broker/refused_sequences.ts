@@ -4,10 +4,11 @@
  * does not know: a later batch in flight would pass the refused one, which could then never get in.
  */
 import type { Clock } from "../env/clock.ts";
+import { DecodeError } from "../lib/bytes.ts";
 import { REFUSED_SEQUENCE_MS, REFUSED_SEQUENCES_MAX } from "../lib/limits.ts";
 import type { Uuid } from "../lib/uuid.ts";
 import { isAfter } from "../log/producer_state.ts";
-import { BATCH_HEADER_BYTES, readBatchHeader } from "../protocol/record_batch.ts";
+import { readBatchHeader } from "../protocol/record_batch.ts";
 
 interface Refused {
   readonly epoch: number;
@@ -17,13 +18,14 @@ interface Refused {
 
 /** Null for a batch without a sequence, or one that does not parse: the log judges it. */
 function sequenceOf(batch: Uint8Array) {
-  if (batch.length < BATCH_HEADER_BYTES || batch[MAGIC_AT] !== MAGIC) return null;
-  const { producerId, producerEpoch, baseSequence } = readBatchHeader(batch);
-  return producerId < 0 || baseSequence < 0 ? null : { producerId, producerEpoch, baseSequence };
+  try {
+    const { producerId, producerEpoch, baseSequence } = readBatchHeader(batch);
+    return producerId < 0 || baseSequence < 0 ? null : { producerId, producerEpoch, baseSequence };
+  } catch (error) {
+    if (error instanceof DecodeError) return null;
+    throw error;
+  }
 }
-
-const MAGIC_AT = 16;
-const MAGIC = 2;
 
 export class RefusedSequences {
   readonly #clock: Clock;

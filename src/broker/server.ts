@@ -1,10 +1,10 @@
 /** Accepts connections, up to a bound, serves each, and drains them all when it closes. */
 import { messageOf } from "../lib/errors.ts";
-import { CONNECTION_DRAIN_MS, LARGE_FRAMES_BYTES_MAX } from "../lib/limits.ts";
+import { CONNECTION_DRAIN_MS, HANDLERS_END_MS, LARGE_FRAMES_BYTES_MAX } from "../lib/limits.ts";
 import { Semaphore } from "../lib/semaphore.ts";
-import { sleep } from "../env/clock.ts";
+import { settlesWithin } from "../env/clock.ts";
 import type { Connection } from "../env/listener.ts";
-import type { Broker } from "./broker.ts";
+import type { Broker, Reply } from "./broker.ts";
 import { serveConnection } from "./connection.ts";
 import type { BrokerServices } from "./handler.ts";
 
@@ -19,7 +19,10 @@ export interface KafkaServer {
   /** Serves a connection from a listener or from a Web stream pair; resolves when it has ended. */
   serve(connection: Connection): Promise<void>;
   readonly connections: number;
-  /** No new requests; answers in flight get their time, then everything is closed. */
+  /**
+   * No new requests; answers in flight get their time, then connections are closed, and handlers that are left
+   * get a little more to end. What still runs then waits for the storage below, whose end is its end.
+   */
   close(): Promise<void>;
 }
 
@@ -28,10 +31,25 @@ function hostOf(remote: string): string {
   return remote.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
 }
 
+/** Knows the handlers that run: one may outlive its connection. */
+function follow(broker: Broker, handling: Set<Promise<Reply>>): Broker {
+  return {
+    handle(frame, session, hooks) {
+      const reply = broker.handle(frame, session, hooks);
+      handling.add(reply);
+      const forget = () => void handling.delete(reply);
+      reply.then(forget, forget);
+      return reply;
+    },
+  };
+}
+
 export function createServer({ services, broker, listener }: ServerOptions): KafkaServer {
   const { env, config, permits } = services;
   const draining = new AbortController();
   const open = new Map<Connection, Promise<void>>();
+  const handling = new Set<Promise<Reply>>();
+  const followed = follow(broker, handling);
   const largeFrames = new Semaphore(LARGE_FRAMES_BYTES_MAX);
   const connectionsMax = config.integer("max.connections");
   let lastId = 0;
@@ -40,7 +58,7 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
     lastId += 1;
     const ending = await serveConnection(connection, {
       env,
-      broker,
+      broker: followed,
       session: {
         connectionId: lastId,
         principal: "User:ANONYMOUS",
@@ -81,10 +99,10 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
     },
     async close() {
       draining.abort();
-      const late = new AbortController();
-      const all = Promise.all(open.values()).then(() => late.abort());
-      await Promise.race([all, sleep(env.clock, CONNECTION_DRAIN_MS, late.signal)]);
+      await settlesWithin(env.clock, Promise.all(open.values()), CONNECTION_DRAIN_MS);
       for (const connection of open.keys()) connection.close();
+      if (await settlesWithin(env.clock, Promise.all(handling), HANDLERS_END_MS)) return;
+      env.log.log("warn", "handlers-left", { handlers: handling.size });
     },
   };
 }

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { brokerConfig } from "../../tests/support/broker_world.ts";
 import { parseBrokerConfig } from "./broker_config.ts";
 import { BROKER_PROPERTIES } from "./broker_properties.ts";
-import { checkProperty } from "./property.ts";
+import { checkProperty, type Property } from "./property.ts";
 import { checkTopicConfigs, effectiveConfig, logConfigOf, topicProperty } from "./topic_config.ts";
 import { collisionKey, topicNameProblem } from "./topic_name.ts";
 import { TOPIC_PROPERTIES } from "./topic_properties.ts";
@@ -37,6 +38,15 @@ test("values that are accepted, with their canonical form, and those that are no
     ["preallocate", "yes", null],
     ["remote.storage.enable", "false", "false"],
     ["remote.storage.enable", "true", null],
+    ["compression.gzip.level", "-1", "-1"],
+    ["compression.gzip.level", "0", null],
+    ["compression.gzip.level", "9", "9"],
+    ["compression.gzip.level", "10", null],
+    ["compression.zstd.level", "-131072", "-131072"],
+    ["compression.zstd.level", "23", null],
+    ["compression.lz4.level", "9", null],
+    ["skerry.produce.validate", "full", "full"],
+    ["skerry.produce.validate", "none", null],
   ];
   for (const [name, text, expected] of cases) {
     const checked = checkTopicConfigs([[name, text]]);
@@ -98,13 +108,47 @@ test("the log's settings", () => {
     timestampBeforeMsMax: 2 ** 63,
     timestampAfterMsMax: 3_600_000,
     compression: "lz4",
+    validate: "header",
     cleanup: { delete: true, compact: true },
     retentionMs: 604_800_000,
     retentionBytes: -1,
     segmentBytes: 2 ** 30,
     segmentMs: 3_600_000,
     producerExpirationMs: 86_400_000,
+    retentionCheckMs: 300_000,
   });
+});
+
+/** Another value than the default. */
+function otherValue({ type, words, fallback, min = 0n }: Property): string {
+  const word = words?.find((each) => each !== fallback);
+  if (word !== undefined) return word;
+  return type === "boolean" ? String(fallback === "false") : String(min + 1n);
+}
+
+test("a topic's property changes what its log obeys, or says that it is only stored and shown", () => {
+  const settings = (overrides: Record<string, string>) =>
+    JSON.stringify(logConfigOf(overrides, brokerConfig()));
+  for (const property of TOPIC_PROPERTIES) {
+    const { name, shownOnly = false, documentation } = property;
+    const codec = /^compression\.(\w+)\.level$/.exec(name)?.[1];
+    const base = codec === undefined ? {} : { "compression.type": codec };
+    const obeyed = settings({ ...base, [name]: otherValue(property) }) !== settings(base);
+    assert.equal(obeyed, !shownOnly, name);
+    assert.equal(documentation.startsWith("Stored and shown"), shownOnly, name);
+  }
+});
+
+test("a property of the broker is read by what obeys it, or says that it is only stored and shown", () => {
+  const source = readdirSync("src", { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && !/test\.ts$|_properties\.ts$/.test(path))
+    .map((path) => readFileSync(`src/${path}`, "utf8")).join("");
+  const defaults = new Set(
+    TOPIC_PROPERTIES.flatMap(({ synonyms }) => synonyms.map(({ name }) => name)),
+  );
+  for (const { name } of BROKER_PROPERTIES.values()) {
+    if (!defaults.has(name)) assert.ok(source.includes(`"${name}"`), name);
+  }
 });
 
 test("broker properties are checked one by one", () => {

@@ -122,12 +122,20 @@ function compressionOf(text: string): LogConfig["compression"] {
   }
 }
 
+/** Undefined for codecs without levels. */
+function levelOf(compression: LogConfig["compression"], number: (name: string) => number) {
+  return compression === "gzip" || compression === "zstd"
+    ? { compressionLevel: number(`compression.${compression}.level`) }
+    : {};
+}
+
 export function logConfigOf(overrides: TopicConfigs, broker: BrokerConfig): LogConfig {
   const values = new Map(
     effectiveConfigs(overrides, broker).map(({ property, value }) => [property.name, value]),
   );
   const number = (name: string): number => numberOf(values.get(name) ?? "");
   const policy = listOf(values.get("cleanup.policy") ?? "");
+  const compression = compressionOf(values.get("compression.type") ?? "");
   return {
     messageBytesMax: number("max.message.bytes"),
     timestampType: values.get("message.timestamp.type") === "LogAppendTime"
@@ -135,12 +143,15 @@ export function logConfigOf(overrides: TopicConfigs, broker: BrokerConfig): LogC
       : "create",
     timestampBeforeMsMax: number("message.timestamp.before.max.ms"),
     timestampAfterMsMax: number("message.timestamp.after.max.ms"),
-    compression: compressionOf(values.get("compression.type") ?? ""),
+    compression,
+    ...levelOf(compression, number),
+    validate: values.get("skerry.produce.validate") === "full" ? "full" : "header",
     cleanup: { delete: policy.includes("delete"), compact: policy.includes("compact") },
     retentionMs: number("retention.ms"),
     retentionBytes: number("retention.bytes"),
     segmentBytes: number("segment.bytes"),
     segmentMs: number("segment.ms"),
     producerExpirationMs: broker.integer("producer.id.expiration.ms"),
+    retentionCheckMs: broker.integer("log.retention.check.interval.ms"),
   };
 }

@@ -20,7 +20,8 @@ function as(...names: readonly string[]): readonly Synonym[] {
 const FOREVER = String(LONG_MAX);
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-const THROTTLED = "Replicas to throttle; kept for tools, there is no replication traffic.";
+const NOT_COMPACTED = "Stored and shown; a compacted topic keeps every record.";
+const THROTTLED = "Stored and shown; there is no replication traffic to throttle.";
 
 export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
   {
@@ -29,7 +30,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "delete",
     words: ["delete", "compact"],
     synonyms: as("log.cleanup.policy"),
-    documentation: "delete drops old records, compact keeps the newest per key; both may be given.",
+    documentation:
+      "delete drops old records by time and size; compact wants a key in each record, and keeps all of them.",
   },
   {
     name: "compression.type",
@@ -45,17 +47,9 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "-1",
     min: -1n,
     max: 9n,
+    except: 0n,
     synonyms: as("compression.gzip.level"),
-    documentation: "Level for gzip when the broker compresses.",
-  },
-  {
-    name: "compression.lz4.level",
-    type: "int",
-    fallback: "9",
-    min: 1n,
-    max: 17n,
-    synonyms: as("compression.lz4.level"),
-    documentation: "Level for lz4 when the broker compresses.",
+    documentation: "Level for gzip where compression.type makes the broker compress; -1 is 6.",
   },
   {
     name: "compression.zstd.level",
@@ -64,7 +58,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     min: -131_072n,
     max: 22n,
     synonyms: as("compression.zstd.level"),
-    documentation: "Level for zstd when the broker compresses.",
+    documentation: "Level for zstd where compression.type makes the broker compress.",
   },
   {
     name: "delete.retention.ms",
@@ -72,7 +66,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "86400000",
     min: 0n,
     synonyms: as("log.cleaner.delete.retention.ms"),
-    documentation: "How long tombstones of a compacted topic are kept.",
+    shownOnly: true,
+    documentation: NOT_COMPACTED,
   },
   {
     name: "file.delete.delay.ms",
@@ -80,7 +75,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "60000",
     min: 0n,
     synonyms: as("log.segment.delete.delay.ms"),
-    documentation: "Kept for tools; objects are deleted by the collector's own rules.",
+    shownOnly: true,
+    documentation: "Stored and shown; objects are deleted by the collector's own rules.",
   },
   {
     name: "flush.messages",
@@ -88,7 +84,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: FOREVER,
     min: 1n,
     synonyms: as("log.flush.interval.messages"),
-    documentation: "Kept for tools; every acknowledged record is durable.",
+    shownOnly: true,
+    documentation: "Stored and shown; every acknowledged record is durable.",
   },
   {
     name: "flush.ms",
@@ -96,13 +93,15 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: FOREVER,
     min: 0n,
     synonyms: as("log.flush.interval.ms"),
-    documentation: "Kept for tools; every acknowledged record is durable.",
+    shownOnly: true,
+    documentation: "Stored and shown; every acknowledged record is durable.",
   },
   {
     name: "follower.replication.throttled.replicas",
     type: "list",
     fallback: "",
     synonyms: [],
+    shownOnly: true,
     documentation: THROTTLED,
   },
   {
@@ -111,13 +110,15 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "4096",
     min: 0n,
     synonyms: as("log.index.interval.bytes"),
-    documentation: "Kept for tools; indexes follow data blocks.",
+    shownOnly: true,
+    documentation: "Stored and shown; indexes follow data blocks.",
   },
   {
     name: "leader.replication.throttled.replicas",
     type: "list",
     fallback: "",
     synonyms: [],
+    shownOnly: true,
     documentation: THROTTLED,
   },
   {
@@ -126,7 +127,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "-2",
     min: -2n,
     synonyms: as("log.local.retention.bytes"),
-    documentation: "Kept for tools; there is no local tier.",
+    shownOnly: true,
+    documentation: "Stored and shown; there is no local tier.",
   },
   {
     name: "local.retention.ms",
@@ -134,7 +136,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "-2",
     min: -2n,
     synonyms: as("log.local.retention.ms"),
-    documentation: "Kept for tools; there is no local tier.",
+    shownOnly: true,
+    documentation: "Stored and shown; there is no local tier.",
   },
   {
     name: "max.compaction.lag.ms",
@@ -142,7 +145,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: FOREVER,
     min: 1n,
     synonyms: as("log.cleaner.max.compaction.lag.ms"),
-    documentation: "Longest time that a record stays out of compaction.",
+    shownOnly: true,
+    documentation: NOT_COMPACTED,
   },
   {
     name: "max.message.bytes",
@@ -184,7 +188,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     min: 0n,
     max: 1n,
     synonyms: as("log.cleaner.min.cleanable.ratio"),
-    documentation: "Share of uncompacted bytes that starts a compaction.",
+    shownOnly: true,
+    documentation: NOT_COMPACTED,
   },
   {
     name: "min.compaction.lag.ms",
@@ -192,7 +197,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "0",
     min: 0n,
     synonyms: as("log.cleaner.min.compaction.lag.ms"),
-    documentation: "Shortest time that a record stays out of compaction.",
+    shownOnly: true,
+    documentation: NOT_COMPACTED,
   },
   {
     name: "min.insync.replicas",
@@ -200,28 +206,32 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "1",
     min: 1n,
     synonyms: as("min.insync.replicas"),
-    documentation: "Stored and shown, never enforced: the object store is the replica.",
+    shownOnly: true,
+    documentation: "Stored and shown; the object store is the replica, whatever is asked.",
   },
   {
     name: "preallocate",
     type: "boolean",
     fallback: "false",
     synonyms: as("log.preallocate"),
-    documentation: "Kept for tools; there are no files to allocate.",
+    shownOnly: true,
+    documentation: "Stored and shown; there are no files to allocate.",
   },
   {
     name: "remote.log.copy.disable",
     type: "boolean",
     fallback: "false",
     synonyms: [],
-    documentation: "Kept for tools; there is no second tier.",
+    shownOnly: true,
+    documentation: "Stored and shown; there is no second tier.",
   },
   {
     name: "remote.log.delete.on.disable",
     type: "boolean",
     fallback: "false",
     synonyms: [],
-    documentation: "Kept for tools; there is no second tier.",
+    shownOnly: true,
+    documentation: "Stored and shown; there is no second tier.",
   },
   {
     name: "remote.storage.enable",
@@ -229,7 +239,9 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "false",
     words: ["false"],
     synonyms: [],
-    documentation: "Always false: all data is in the object store without a second tier.",
+    shownOnly: true,
+    documentation:
+      "Stored and shown, always false; all data is in the object store without a second tier.",
   },
   {
     name: "retention.bytes",
@@ -266,7 +278,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "10485760",
     min: 4n,
     synonyms: as("log.index.size.max.bytes"),
-    documentation: "Kept for tools; indexes grow with their segment.",
+    shownOnly: true,
+    documentation: "Stored and shown; indexes grow with their segment.",
   },
   {
     name: "segment.jitter.ms",
@@ -277,7 +290,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
       { name: "log.roll.jitter.ms", factor: 1 },
       { name: "log.roll.jitter.hours", factor: HOUR_MS },
     ],
-    documentation: "Kept for tools; segments do not roll together.",
+    shownOnly: true,
+    documentation: "Stored and shown; segments do not roll together.",
   },
   {
     name: "segment.ms",
@@ -291,10 +305,20 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     documentation: "Age after which a segment is closed.",
   },
   {
+    name: "skerry.produce.validate",
+    type: "string",
+    fallback: "header",
+    words: ["header", "full"],
+    synonyms: as("skerry.produce.validate"),
+    documentation:
+      "What produce checks of a batch: its header and checksum, or, inflated, each record too.",
+  },
+  {
     name: "unclean.leader.election.enable",
     type: "boolean",
     fallback: "false",
     synonyms: as("unclean.leader.election.enable"),
-    documentation: "Kept for tools; a leader always has all acknowledged records.",
+    shownOnly: true,
+    documentation: "Stored and shown; a leader always has all acknowledged records.",
   },
 ];

@@ -33,6 +33,20 @@ test("mistakes on the line are named", () => {
   assert.match(parseArguments(["serve", "--store"]).errors[0]!, /--store: no value/);
   assert.match(parseArguments(["serve", "--store", "a", "--store", "b"]).errors[0]!, /given twice/);
   assert.match(parseArguments(["serve", "more"]).errors[0]!, /"more"/);
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [["serve", "--nosuch"], /--nosuch: unknown option/],
+    [["serve", "--nosuch", "value"], /--nosuch: unknown option/],
+    [["serve", "--__proto__", "value"], /--__proto__: unknown option/],
+    [["serve", "-p", "--node-id", "2"], /-p: options begin with two dashes/],
+    [["serve", "--kafka-listen", "--http-listen", "off"], /--kafka-listen: no value/],
+    [["serve", "--config", "a", "--config", "b"], /--config: given twice/],
+    [["--store", "memory:"], /put a command first/],
+  ];
+  for (const [words, pattern] of cases) {
+    const { errors } = parseArguments(words);
+    assert.equal(errors.length, 1, errors.join("\n"));
+    assert.match(errors[0]!, pattern);
+  }
 });
 
 test("help names every option, version equals package.json", () => {

@@ -4,6 +4,8 @@ import { environmentName, OPTION_NAMES, OPTIONS } from "../config/options.ts";
 export interface Arguments {
   /** The first word; `help` when there is none. */
   readonly command: string;
+  /** The words behind it; only `inspect` takes one. */
+  readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string>>;
   readonly sets: readonly string[];
   /** --config FILE. */
@@ -23,12 +25,33 @@ interface Collected {
   version: boolean;
 }
 
+/** Options of the tools that look into a store, with the command that takes them. */
+export const TOOL_OPTIONS: Readonly<
+  Record<string, { readonly of: string; readonly help: string }>
+> = {
+  "json": { of: "inspect, fsck, cost", help: "one JSON document instead of lines" },
+  "repair": { of: "fsck", help: "delete what no node will ever look at again" },
+  "accept-loss": { of: "fsck --repair", help: "cut a WAL that keeps its node from starting" },
+  "metrics": { of: "cost", help: "URL of a node's metrics, or a file with them" },
+  "seconds": { of: "cost", help: "time between the two looks at a URL [10]" },
+};
+
 /** Options that may stand without a value. */
-const BARE = new Set(["s3-path-style"]);
+const BARE = new Set(["s3-path-style", "json", "repair", "accept-loss"]);
+/** Commands that take a word. */
+const WITH_OPERAND = new Set(["inspect"]);
+
+const KNOWN: ReadonlySet<string> = new Set([
+  ...OPTION_NAMES,
+  ...Object.keys(TOOL_OPTIONS),
+  "set",
+  "config",
+]);
 
 function collectValue(name: string, value: string, into: Collected): void {
   if (name === "set") into.sets.push(value);
-  else if (name === "config") into.configFile = value;
+  else if (name === "config" && into.configFile === null) into.configFile = value;
+  else if (name === "config") into.errors.push("Cannot use --config: given twice");
   else if (name in into.flags) into.errors.push(`Cannot use --${name}: given twice`);
   else into.flags[name] = value;
 }
@@ -36,18 +59,28 @@ function collectValue(name: string, value: string, into: Collected): void {
 function collectWord(word: string, next: string | undefined, into: Collected): number {
   if (word === "--help" || word === "-h") into.help = true;
   else if (word === "--version" || word === "-V") into.version = true;
-  else if (!word.startsWith("--")) into.words.push(word);
+  else if (word.startsWith("--")) return collectOption(word, next, into);
+  else if (word.startsWith("-")) {
+    into.errors.push(`Cannot use ${word}: options begin with two dashes: see skerry --help`);
+  } else into.words.push(word);
+  return 1;
+}
+
+/** Returns how many words were taken. */
+function collectOption(word: string, next: string | undefined, into: Collected): number {
+  const equals = word.indexOf("=");
+  const name = equals < 0 ? word.slice(2) : word.slice(2, equals);
+  const follows = next !== undefined && !next.startsWith("--");
+  if (!KNOWN.has(name)) {
+    into.errors.push(`Cannot use --${name}: unknown option: see skerry --help`);
+    return equals < 0 && follows ? 2 : 1;
+  }
+  if (equals >= 0) collectValue(name, word.slice(equals + 1), into);
+  else if (BARE.has(name) && next !== "true" && next !== "false") collectValue(name, "true", into);
+  else if (!follows) into.errors.push(`Cannot use --${name}: no value given`);
   else {
-    const equals = word.indexOf("=");
-    const name = equals < 0 ? word.slice(2) : word.slice(2, equals);
-    if (equals >= 0) collectValue(name, word.slice(equals + 1), into);
-    else if (BARE.has(name) && next !== "true" && next !== "false") {
-      collectValue(name, "true", into);
-    } else if (next === undefined) into.errors.push(`Cannot use --${name}: no value given`);
-    else {
-      collectValue(name, next, into);
-      return 2;
-    }
+    collectValue(name, next, into);
+    return 2;
   }
   return 1;
 }
@@ -63,11 +96,20 @@ export function parseArguments(argv: readonly string[]): Arguments {
     version: false,
   };
   for (let i = 0; i < argv.length;) i += collectWord(argv[i]!, argv[i + 1], into);
-  const [command = "help", ...extra] = into.words;
-  for (const word of extra) {
+  const [command = "help", ...operands] = into.words;
+  if (into.words.length === 0 && hasOptions(into)) {
+    into.errors.push(
+      "Cannot tell what to run: put a command first, as in skerry serve --store ...",
+    );
+  }
+  for (const word of operands.slice(WITH_OPERAND.has(command) ? 1 : 0)) {
     into.errors.push(`Cannot use ${JSON.stringify(word)}: one command at a time`);
   }
-  return { ...into, command };
+  return { ...into, command, operands };
+}
+
+function hasOptions({ flags, sets, configFile }: Collected): boolean {
+  return Object.keys(flags).length + sets.length > 0 || configFile !== null;
 }
 
 export function helpText(version: string): string {
@@ -79,20 +121,42 @@ export function helpText(version: string): string {
   return [
     `skerry ${version}: a Kafka-compatible broker over one bucket`,
     "",
-    "Usage: skerry serve [options]",
+    "Usage: skerry serve [options]   runs a broker; without options one on this machine, on a directory",
+    "       skerry inspect KEY|FILE [--store ...] [--json]   any stored object in words",
+    "       skerry fsck [--store ...] [--json] [--repair [--accept-loss]]   prove a store at rest",
+    "       skerry cost --metrics URL|FILE [--seconds N] [--json]   what its requests cost",
     "",
-    "Options:",
+    "Options, with [defaults]:",
     ...rows,
-    `  --${"set".padEnd(15)} kafka.property=value; may be repeated`,
-    `  --${"config".padEnd(15)} a JSON file with the names above and "kafka": {...}`,
+    `  --${"set".padEnd(15)} PROPERTY=VALUE, may be repeated`,
+    `  ${"".padEnd(17)} a Kafka broker property, or one of Skerry's own: skerry.*`,
+    `  --${"config".padEnd(15)} FILE: JSON with the names above and "kafka": {"PROPERTY": VALUE}`,
+    ...Object.entries(TOOL_OPTIONS).map(([name, { of, help }]) =>
+      `  --${name.padEnd(15)} (${of}) ${help}`
+    ),
     `  --${"help".padEnd(15)} this text`,
     `  --${"version".padEnd(15)} the version`,
     "",
-    `Each option is also read from the environment, for example ${
+    `Each option can also stand in the environment: ${
       environmentName("kafka-listen")
-    }.`,
-    "Order: option, environment, file, default.",
-    "Exit codes: 0 stopped, 2 configuration, 4 fenced by another process, 5 data that must not be served.",
+    }=HOST:PORT and so on,`,
+    `${
+      environmentName("set")
+    }="PROPERTY=VALUE;PROPERTY=VALUE". What is given twice counts in this order:`,
+    "option, environment, file, default. Stores of kind s3: take their credentials from",
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.",
+    "",
+    "Exit codes:",
+    "  0  stopped as asked",
+    "  2  wrong configuration, or a store that cannot be used or reached",
+    "  4  another process with this node id took over",
+    "  5  stored data is damaged or missing: nothing was changed, the last line names it",
+    "  1  anything else: a bug",
+    "",
+    "Examples:",
+    "  skerry serve",
+    "  skerry serve --store s3://my-bucket/skerry --kafka-listen 0.0.0.0:9092 --advertise edge-7:9092",
+    "  skerry serve --store memory: --set num.partitions=3 --http-listen off",
     "",
   ].join("\n");
 }

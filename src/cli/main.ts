@@ -1,8 +1,18 @@
 /** Entry of the executable: picks the command, prints, and turns outcomes into exit codes. */
-import { helpText, parseArguments } from "./args.ts";
+import { type Arguments, helpText, parseArguments } from "./args.ts";
+import { costCommand } from "./cost.ts";
 import { VERSION } from "../lib/version.ts";
 import { EXIT } from "./exit.ts";
+import { fsckCommand } from "./fsck.ts";
+import { inspectCommand } from "./inspect.ts";
 import { serve } from "./serve.ts";
+
+const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
+  serve,
+  inspect: inspectCommand,
+  fsck: fsckCommand,
+  cost: costCommand,
+};
 
 async function main(argv: readonly string[]): Promise<number> {
   const args = parseArguments(argv);
@@ -10,16 +20,19 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stdout.write(`skerry ${VERSION}\n`);
     return EXIT.ok;
   }
-  if (args.help || args.command === "help") {
+  const isWrong = args.errors.length > 0;
+  if (args.help || (args.command === "help" && !isWrong)) {
     process.stdout.write(helpText(VERSION));
     return EXIT.ok;
   }
-  if (args.errors.length > 0) {
+  if (isWrong) {
     process.stderr.write(args.errors.map((line) => `${line}\n`).join(""));
     return EXIT.config;
   }
-  if (args.command === "serve") return await serve(args);
-  process.stderr.write(`Cannot run ${JSON.stringify(args.command)}: allowed are serve, help\n`);
+  const run = COMMANDS[args.command];
+  if (run !== undefined) return await run(args);
+  const names = [...Object.keys(COMMANDS), "help"].join(", ");
+  process.stderr.write(`Cannot run ${JSON.stringify(args.command)}: allowed are ${names}\n`);
   return EXIT.config;
 }
 

@@ -5,22 +5,22 @@ import { openStore } from "../adapters/open_store.ts";
 import { serveHttp } from "../adapters/http_serve.ts";
 import { createSystemEnv } from "../adapters/system_env.ts";
 import { type Config, type ConfigSources, resolveConfig } from "../config/config.ts";
-import type { StoreLocation } from "../config/options.ts";
+import { type StoreLocation, storeName } from "../config/options.ts";
 import { hasPrices } from "../config/prices.ts";
 import type { Env } from "../env/env.ts";
-import { FaultError, messageOf } from "../lib/errors.ts";
+import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { VERSION } from "../lib/version.ts";
 import { type RunningNode, startNode } from "../node/node.ts";
 import type { Arguments } from "./args.ts";
 import { EXIT } from "./exit.ts";
 import { type StopHost, stopSignal } from "./stop_signal.ts";
 
-function fail(lines: readonly string[], code: number): number {
+export function fail(lines: readonly string[], code: number): number {
   process.stderr.write(lines.map((line) => `${line}\n`).join(""));
   return code;
 }
 
-async function readSources(args: Arguments): Promise<ConfigSources> {
+export async function readSources(args: Arguments): Promise<ConfigSources> {
   const name = args.configFile ?? process.env["SKERRY_CONFIG"] ?? null;
   const base = { flags: args.flags, sets: args.sets, environment: process.env };
   if (name === null) return { ...base, file: null };
@@ -42,9 +42,7 @@ async function readSources(args: Arguments): Promise<ConfigSources> {
 }
 
 export function locationText(store: StoreLocation): string {
-  if (store.kind === "memory") return "memory: (gone when the process ends)";
-  if (store.kind === "dir") return `dir:${store.path}`;
-  return `s3://${store.bucket}${store.prefix === "" ? "" : `/${store.prefix}`}`;
+  return store.kind === "memory" ? "memory: (gone when the process ends)" : storeName(store);
 }
 
 function tryLine(node: RunningNode): string {
@@ -84,7 +82,7 @@ const HOST: StopHost = {
   exit: () => process.exit(EXIT.ok),
 };
 
-function exitCodeOf(error: unknown): number {
+export function exitCodeOf(error: unknown): number {
   if (!(error instanceof FaultError)) return EXIT.unexpected;
   if (error.code === "fenced") return EXIT.fenced;
   if (error.code === "data-loss" || error.code === "corrupt") return EXIT.data;
@@ -97,11 +95,23 @@ async function start(config: Config, env: Env): Promise<RunningNode> {
     env,
     store,
     storeKind: config.store.kind,
+    storeName: storeName(config.store),
     storeHasPrices: hasPrices(config.store, config.s3.endpoint),
     listener: nodeListener(),
     serveHttp,
     settings: config,
   });
+}
+
+/** What the store does not take in time stays in the WAL: the stop is no failure, but it is told. */
+async function closeOrLeave(node: RunningNode, { log }: Env): Promise<void> {
+  try {
+    await node.close();
+    log.log("info", "stopped");
+  } catch (error) {
+    if (!isFault(error, "timeout")) throw error;
+    log.log("warn", "stopped-early", { reason: error.message });
+  }
 }
 
 async function run(config: Config): Promise<number> {
@@ -114,8 +124,7 @@ async function run(config: Config): Promise<number> {
   const ended = await Promise.race([stopped, node.failed]);
   if (typeof ended === "string") {
     env.log.log("info", "stopping", { signal: ended });
-    await node.close();
-    env.log.log("info", "stopped");
+    await closeOrLeave(node, env);
     return EXIT.ok;
   }
   env.log.log("error", "node-failed", { code: ended.code, error: ended.message });

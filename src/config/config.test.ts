@@ -59,7 +59,7 @@ test("every mistake gives one line with the key, the value and what is allowed",
     [{ file: { name: "f.json", value: [] } }, /f\.json/],
     [{ flags: { store: "s3://bucket/a" } }, /AWS_ACCESS_KEY_ID/],
     [{ flags: { "s3-endpoint": "localhost:9000" } }, /s3-endpoint.*http or https/],
-    [{ flags: { "cluster-id": "has space" } }, /cluster-id/],
+    [{ flags: { "cluster-id": "two\nlines" } }, /cluster-id/],
   ];
   for (const [sources, pattern] of cases) {
     const errors = errorsOf(sources);
@@ -82,6 +82,28 @@ test("kafka properties: --set beats the variable, which beats the file", () => {
     "b": "flag",
     "cleanup.policy": "compact,delete",
   });
+});
+
+test("names that every object inherits are unknown options and properties, not ignored", () => {
+  for (const name of ["__proto__", "constructor", "prototype", "toString"]) {
+    const file = (text: string) => ({ name: "f.json", value: JSON.parse(text) as unknown });
+    assert.match(errorsOf({ file: file(`{"${name}":1}`) }).join("\n"), /in f\.json/, name);
+    const flags = Object.fromEntries([[name, "x"]]);
+    assert.match(errorsOf({ flags }).join("\n"), /unknown option/, name);
+    for (
+      const result of [
+        resolve({ file: file(`{"kafka":{"${name}":1}}`) }),
+        resolve({ sets: [`${name}=1`] }),
+      ]
+    ) {
+      assert.ok(result.ok);
+      assert.deepEqual(Object.entries(result.config.kafka), [[name, "1"]]);
+    }
+    assert.match(
+      errorsOf({ file: file(`{"kafka":{"${name}":[1]}}`) }).join("\n"),
+      /Cannot use kafka\.\w+ in f\.json: \[1\]/,
+    );
+  }
 });
 
 test("the usual AWS variables work and ours win", () => {

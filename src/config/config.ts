@@ -66,9 +66,13 @@ type Parsed = {
 };
 
 const scalar = v.union([v.string(), v.number(), v.boolean()]);
+/** Looked at one by one: `v.record` would pass over names like `__proto__` in silence. */
+const properties = v.custom<Readonly<Record<string, unknown>>>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+);
 const fileSchema = v.strictObject({
   ...Object.fromEntries(OPTION_NAMES.map((name) => [name, v.optional(scalar)])),
-  kafka: v.optional(v.record(v.string(), scalar)),
+  kafka: v.optional(properties),
 });
 
 /** The AWS variables that an option takes when nothing of ours is set. */
@@ -78,7 +82,7 @@ const AWS_NAMES: Partial<Record<OptionName, readonly string[]>> = {
 };
 
 type Scalar = v.InferOutput<typeof scalar>;
-type FileValues = Readonly<Record<string, Scalar | Readonly<Record<string, Scalar>> | undefined>>;
+type FileValues = Readonly<Record<string, Scalar | Readonly<Record<string, unknown>> | undefined>>;
 
 function readFile(sources: ConfigSources, errors: string[]): FileValues {
   if (sources.file === null) return {};
@@ -152,9 +156,17 @@ function kafkaProperties(
   file: FileValues,
   errors: string[],
 ): Record<string, string> {
-  const properties: Record<string, string> = {};
+  // A Map, because a property may be called `__proto__`, and is then refused as unknown.
+  const found = new Map<string, string>();
   for (const [key, value] of Object.entries(file["kafka"] ?? {})) {
-    properties[key] = String(value);
+    if (v.is(scalar, value)) found.set(key, String(value));
+    else {
+      errors.push(
+        `Cannot use kafka.${key} in ${sources.file!.name}: ${
+          JSON.stringify(value)
+        }: allowed is a plain value`,
+      );
+    }
   }
   const variable = sources.environment["SKERRY_SET"] ?? "";
   const pairs = [...variable.split(/[;\n]/).filter((pair) => pair.trim() !== ""), ...sources.sets];
@@ -162,9 +174,9 @@ function kafkaProperties(
     const at = pair.indexOf("=");
     if (at <= 0) {
       errors.push(`Cannot use set = ${JSON.stringify(pair)}: allowed is kafka.property=value`);
-    } else properties[pair.slice(0, at).trim()] = pair.slice(at + 1).trim();
+    } else found.set(pair.slice(0, at).trim(), pair.slice(at + 1).trim());
   }
-  return properties;
+  return Object.fromEntries(found);
 }
 
 function credentials(environment: ConfigSources["environment"]): S3Credentials | null {
@@ -179,7 +191,7 @@ function credentials(environment: ConfigSources["environment"]): S3Credentials |
 
 function unknownFlags(sources: ConfigSources): string[] {
   return Object.keys(sources.flags)
-    .filter((name) => !(name in OPTIONS))
+    .filter((name) => !Object.hasOwn(OPTIONS, name))
     .map((name) =>
       `Cannot use --${name}: unknown option: allowed are ${
         OPTION_NAMES.map((n) => `--${n}`).join(" ")

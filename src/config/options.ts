@@ -3,6 +3,7 @@
  * the schema that parses the text and the sentence that says what is allowed.
  */
 import * as v from "valibot";
+import { CLUSTER_ID_ALLOWED, isClusterId } from "../lib/cluster_id.ts";
 
 export interface HostPort {
   readonly host: string;
@@ -61,7 +62,7 @@ export const OPTIONS = {
     schema: parsed(parseStore),
     fallback: "dir:./skerry-data",
     allowed: "memory:, dir:PATH or s3://BUCKET/PREFIX",
-    help: "where every byte lies",
+    help: "where every byte lies; memory: is gone when the process ends",
   },
   "s3-endpoint": {
     schema: url,
@@ -73,13 +74,14 @@ export const OPTIONS = {
     schema: text,
     fallback: null,
     allowed: "a region name",
-    help: "also AWS_REGION, AWS_DEFAULT_REGION (us-east-1)",
+    help: "also AWS_REGION, AWS_DEFAULT_REGION; us-east-1 without any",
   },
   "s3-path-style": {
     schema: flag,
     fallback: "false",
     allowed: "true or false",
-    help: "put the bucket into the path instead of the host name",
+    help:
+      "put the bucket into the path instead of the host name, as most S3-compatible servers need",
   },
   "kafka-listen": {
     schema: hostPort,
@@ -91,7 +93,7 @@ export const OPTIONS = {
     schema: hostPort,
     fallback: null,
     allowed: "HOST:PORT with a port from 0 to 65535",
-    help: "the address that clients are told, when it differs from kafka-listen",
+    help: "the address that clients are told to connect to, when it differs from kafka-listen",
   },
   "http-listen": {
     schema: v.union([
@@ -103,7 +105,7 @@ export const OPTIONS = {
     ]),
     fallback: "127.0.0.1:8080",
     allowed: "HOST:PORT with a port from 0 to 65535, or off",
-    help: "where HTTP clients connect",
+    help: "where HTTP clients connect; off: no HTTP",
   },
   "node-id": {
     schema: v.pipe(
@@ -114,13 +116,14 @@ export const OPTIONS = {
     ),
     fallback: "1",
     allowed: "an integer from 0 to 2147483647",
-    help: "unique per running node; a second process with the same id takes over",
+    help:
+      "which node of the cluster this is; a second process with the same id takes over from the first",
   },
   "cluster-id": {
-    schema: v.pipe(v.string(), v.regex(/^[A-Za-z0-9._~-]{1,64}$/)),
+    schema: v.pipe(v.string(), v.check(isClusterId)),
     fallback: null,
-    allowed: "1 to 64 of A-Z a-z 0-9 . _ ~ -",
-    help: "names a new cluster; must equal the id of an existing one",
+    allowed: CLUSTER_ID_ALLOWED,
+    help: "names a new cluster (a random id without it); must equal the id of the one in the store",
   },
   "log-format": {
     schema: v.picklist(["text", "json"]),
@@ -135,6 +138,13 @@ export const OPTIONS = {
     help: "the least important lines that are shown",
   },
 } as const;
+
+/** How people call the store. */
+export function storeName(store: StoreLocation): string {
+  if (store.kind === "memory") return "memory:";
+  if (store.kind === "dir") return `dir:${store.path}`;
+  return `s3://${store.bucket}${store.prefix === "" ? "" : `/${store.prefix}`}`;
+}
 
 export type OptionName = keyof typeof OPTIONS;
 export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];

@@ -54,7 +54,7 @@ test("another cluster, a newer build, a bad name, a broken object", async () => 
     (error: unknown) =>
       config(error) && /cluster-id = two: the store belongs to cluster one/.test(String(error)),
   );
-  for (const name of ["", "a/b", "x".repeat(65), "a b"]) {
+  for (const name of ["", " a", "x".repeat(81), "a\nb"]) {
     const empty = createMemoryStore(clock);
     await assert.rejects(openCluster(empty, options(1, name)), config);
   }
@@ -63,7 +63,7 @@ test("another cluster, a newer build, a bad name, a broken object", async () => 
   await assert.rejects(openCluster(store, options(1)), config);
   await write(`{"clusterId":"one","formatVersion":1,"featureLevel":9}`);
   await assert.rejects(openCluster(store, options(1)), config);
-  for (const json of ["{", `{"clusterId":"../x","formatVersion":1,"featureLevel":1}`]) {
+  for (const json of ["{", `{"clusterId":"","formatVersion":1,"featureLevel":1}`]) {
     await write(json);
     await assert.rejects(openCluster(store, options(1)), (error) => isFault(error, "corrupt"));
   }

@@ -6,6 +6,7 @@ import type { Clock } from "../env/clock.ts";
 import type { Logger } from "../env/logger.ts";
 import type { Random } from "../env/random.ts";
 import { toUtf8 } from "../lib/bytes.ts";
+import { CLUSTER_ID_ALLOWED, isClusterId } from "../lib/cluster_id.ts";
 import { corrupt } from "../lib/corrupt.ts";
 import { FaultError } from "../lib/errors.ts";
 import { METADATA_APPEND_TIMEOUT_MS } from "../lib/limits.ts";
@@ -19,8 +20,6 @@ import { int, struct, text } from "./shape.ts";
 const FORMAT_VERSION = 1;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const ID_BYTES = 16;
-/** Part of every key: characters that are safe in a bucket, a path and a URL alike; as config/options.ts. */
-const CLUSTER_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 
 const clusterShape = struct({ clusterId: text, formatVersion: int, featureLevel: int });
 
@@ -54,7 +53,8 @@ function configFault(message: string): FaultError {
   return new FaultError("config", message, { retriable: false });
 }
 
-function readCluster(bytes: Uint8Array): Cluster {
+/** Throws FaultError: `corrupt`, or `config` for a newer build's. */
+export function readCluster(bytes: Uint8Array): Cluster {
   const found = clusterShape(parseJson(bytes), CLUSTER_KEY);
   if (found.formatVersion > FORMAT_VERSION || found.featureLevel > FEATURE_LEVEL) {
     throw configFault(
@@ -62,7 +62,7 @@ function readCluster(bytes: Uint8Array): Cluster {
         `${found.featureLevel}; this build knows up to ${FORMAT_VERSION} and ${FEATURE_LEVEL}.`,
     );
   }
-  if (!CLUSTER_ID.test(found.clusterId)) {
+  if (!isClusterId(found.clusterId)) {
     throw corrupt(`Cannot read ${CLUSTER_KEY}: cluster id ${JSON.stringify(found.clusterId)}`);
   }
   return found;
@@ -74,11 +74,9 @@ export async function openCluster(
   options: OpenClusterOptions,
 ): Promise<Cluster> {
   const { clusterId: asked, ...rest } = options;
-  if (asked !== undefined && !CLUSTER_ID.test(asked)) {
+  if (asked !== undefined && !isClusterId(asked)) {
     throw configFault(
-      `Cannot use cluster-id = ${
-        JSON.stringify(asked)
-      }: 1 to 64 of A-Z a-z 0-9 . _ ~ - are allowed.`,
+      `Cannot use cluster-id = ${JSON.stringify(asked)}: allowed is ${CLUSTER_ID_ALLOWED}`,
     );
   }
   const existing = await store.get(CLUSTER_KEY);

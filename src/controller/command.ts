@@ -32,6 +32,8 @@ export type Command =
     readonly incarnation: Uuid;
     readonly host: string;
     readonly port: number;
+    /** Go on after a recovery by others: `fenced` when another incarnation holds the node id by now. */
+    readonly again?: boolean;
   }
   | {
     readonly type: "begin-recovery";

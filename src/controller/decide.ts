@@ -46,7 +46,7 @@ export type AnyVerdict =
 export function decide(image: StateImage, command: Command, at: Position): AnyVerdict {
   switch (command.type) {
     case "register-node":
-      return decideRegister(command, at);
+      return decideRegister(image, command, at);
     case "begin-recovery":
       return decideBeginRecovery(image, command, at);
     case "finish-recovery":

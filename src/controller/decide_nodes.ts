@@ -10,12 +10,16 @@ import { checkUpload } from "./decide_objects.ts";
 import type { StateImage } from "./state.ts";
 import { approve, checkRequester, refuse, type Verdict } from "./verdict.ts";
 
-/** Always succeeds: a live duplicate is superseded on purpose. */
+/** The first one always succeeds: a live duplicate is superseded on purpose. */
 export function decideRegister(
+  image: StateImage,
   command: CommandOf<"register-node">,
   at: Position,
 ): Verdict<"register-node"> {
-  const { nodeId, incarnation, host, port } = command;
+  const { nodeId, incarnation, host, port, again = false } = command;
+  if (again && image.nodes.get(nodeId)?.incarnation !== incarnation) {
+    return refuse("fenced", `Node ${nodeId} is registered by another process`);
+  }
   const record = { type: "node-registered", nodeId, incarnation, host, port } as const;
   return { ok: true, records: [record], result: { epoch: nodeEpoch(at) } };
 }

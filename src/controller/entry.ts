@@ -102,7 +102,8 @@ export function checkVersion(what: string, version: number, level: number): void
   );
 }
 
-function readHead(reader: ByteReader): EntryHead {
+/** The fixed fields in front of the records, unchecked. Throws DecodeError or FaultError. */
+export function readHead(reader: ByteReader): EntryHead {
   if (reader.u32() !== MAGIC) throw corrupt("Cannot read metadata entry: wrong magic");
   checkVersion("metadata entry", reader.u8(), reader.u16());
   return {

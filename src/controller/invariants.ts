@@ -125,7 +125,7 @@ export function idsMoveForward(before: Summary, image: StateImage): Problem {
   return null;
 }
 
-function rangeProblem({ streamId, open, start, end, ranges }: StreamRow): Problem {
+export function rangeProblem({ streamId, open, start, end, ranges }: StreamRow): Problem {
   const name = `I7: stream ${streamId}`;
   if (ranges.length === 0) return `${name} has no range`;
   for (const [i, range] of ranges.entries()) {

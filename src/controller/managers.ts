@@ -1,6 +1,7 @@
 /** The storage engine's metadata ports, on top of commands and the local replica. */
 import type { NodeId, StreamId } from "../lib/brand.ts";
 import type {
+  CompactionManager,
   ObjectManager,
   ObjectRef,
   Outcome,
@@ -18,6 +19,7 @@ export interface Managers {
   readonly streams: StreamManager;
   readonly objects: ObjectManager;
   readonly recovery: RecoveryManager;
+  readonly compaction: CompactionManager;
 }
 
 function refusal({ reason, detail, expected }: Refused): Refusal {
@@ -54,7 +56,8 @@ function streamObjects(image: Image, row: StreamRow): StreamObjectRef[] {
   return row.objects.map((id) => {
     const object = image.objects.get(id)!;
     const { start, end } = object.stream!;
-    return { ...refOf(object), start, end };
+    const links = object.kind === "composite" ? { links: object.links.length } : {};
+    return { ...refOf(object), start, end, ...links };
   });
 }
 
@@ -64,6 +67,7 @@ export function createManagers(metadata: MetadataStore, requester: () => Request
     streams: createStreamManager(metadata, requester),
     objects: createObjectManager(metadata, requester),
     recovery: createRecoveryManager(metadata, requester),
+    compaction: createCompactionManager(metadata, requester),
   };
 }
 
@@ -121,6 +125,27 @@ function createObjectManager(metadata: MetadataStore, requester: () => Requester
     },
     async refresh() {
       await metadata.fresh();
+    },
+  };
+}
+
+function createCompactionManager(
+  metadata: MetadataStore,
+  requester: () => Requester,
+): CompactionManager {
+  return {
+    position: () => metadata.view().at,
+    *heldStreams() {
+      const { nodeId } = requester();
+      for (const { streamId, owner, objects } of metadata.view().streams.values()) {
+        if (owner.nodeId === nodeId) yield { streamId, objects: objects.length };
+      }
+    },
+    objectCount: () => metadata.view().objects.size,
+    isCommitted: (id) => metadata.view().objects.has(id),
+    async commitCompaction(commit) {
+      const by = requester();
+      return outcome(await metadata.submit({ type: "commit-compaction", by, ...commit }));
     },
   };
 }

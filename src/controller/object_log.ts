@@ -4,8 +4,8 @@
  *
  * The age rule: entries below an old snapshot are deleted, so a name may be free again. A commit or a
  * read at a position is believed only when we saw the log's end less than T_ACK ago; otherwise a
- * snapshot at or above the position proves that we are behind. Age counts by our monotonic clock and by
- * the store's clock, whichever says more: a suspended machine's own clock may have stood still.
+ * snapshot at or above the position proves that we are behind. Age counts by our monotonic clock, our
+ * wall clock and the store's clock, whichever says most: each may have stood still or been set back.
  */
 import type { Env } from "../env/env.ts";
 import { type Position, position } from "../lib/brand.ts";
@@ -30,9 +30,16 @@ export type ReadOutcome =
   | { readonly kind: "entries"; readonly entries: readonly Uint8Array[]; readonly atEnd: boolean }
   | { readonly kind: "behind" };
 
-/** Proof that some position was the log's last, and when. */
-interface Evidence {
+/** A moment on our own clocks. */
+export interface OwnTime {
+  /** May stand still while the machine sleeps. */
   readonly monotonicMs: number;
+  /** May jump. */
+  readonly wallMs: number;
+}
+
+/** Proof that some position was the log's last, and when. */
+interface Evidence extends OwnTime {
   /** Null until an answer with the store's time was seen. */
   readonly storeMs: number | null;
 }
@@ -67,15 +74,21 @@ export class ObjectLog {
     return found.toSorted((a, b) => b.at - a.at);
   }
 
-  /** The caller stands on the newest snapshot of a listing that began at `monotonicMs`. */
-  freshlyListed(monotonicMs: number, storeMs: number | null): void {
-    this.#evidence = { monotonicMs, storeMs };
+  /** The caller stands on the newest snapshot of a listing that began at `began`. */
+  freshlyListed(began: OwnTime, storeMs: number | null): void {
+    this.#evidence = { ...began, storeMs };
+  }
+
+  now(): OwnTime {
+    const { clock } = this.#options.env;
+    return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
   }
 
   /** Creates the entry at `at`, or tells who did. Throws what createExactly throws: outcome unknown. */
   async append(at: Position, body: Uint8Array): Promise<AppendOutcome> {
     const { store, env, clusterId, signal } = this.#options;
     const key = logKey(clusterId, at);
+    const { wallMs } = this.now();
     const outcome = await createExactly(store, key, body, {
       clock: env.clock,
       random: env.random,
@@ -87,14 +100,13 @@ export class ObjectLog {
     if (stale && await this.#isBehind(at)) return { kind: "behind" };
     if (!outcome.created) return { kind: "taken", winner: outcome.found };
     if (stale && !await this.#holds(key, body)) return { kind: "behind" };
-    this.#evidence = { monotonicMs: outcome.startedMs, storeMs: outcome.storeNowMs };
+    this.#evidence = { monotonicMs: outcome.startedMs, wallMs, storeMs: outcome.storeNowMs };
     return { kind: "committed" };
   }
 
   /** Entries that follow, in order: one, or as many at once as the window says. */
   async read(after: Position, window = 1): Promise<ReadOutcome> {
-    const { env } = this.#options;
-    const startedMs = env.clock.monotonicMs();
+    const began = this.now();
     let checked = false;
     if (this.#isStale(null)) {
       if (await this.#isBehind(position(after + 1))) return { kind: "behind" };
@@ -111,7 +123,7 @@ export class ObjectLog {
       if (await this.#isBehind(position(after + 1))) return { kind: "behind" };
     }
     const known = storeMs ?? this.#evidence?.storeMs ?? null;
-    if (gap >= 0) this.#evidence = { monotonicMs: startedMs, storeMs: known };
+    if (gap >= 0) this.#evidence = { ...began, storeMs: known };
     return { kind: "entries", entries: entries.map(({ bytes }) => bytes), atEnd: gap >= 0 };
   }
 
@@ -123,9 +135,10 @@ export class ObjectLog {
   #isStale(storeNowMs: number | null): boolean {
     const seen = this.#evidence;
     if (seen === null) return true;
-    const own = this.#options.env.clock.monotonicMs() - seen.monotonicMs;
+    const { monotonicMs, wallMs } = this.now();
     const byStore = storeNowMs === null || seen.storeMs === null ? 0 : storeNowMs - seen.storeMs;
-    return Math.max(own, byStore) > METADATA_EVIDENCE_AGE_MS_MAX;
+    const ageMs = Math.max(monotonicMs - seen.monotonicMs, wallMs - seen.wallMs, byStore);
+    return ageMs > METADATA_EVIDENCE_AGE_MS_MAX;
   }
 
   async #isBehind(at: Position): Promise<boolean> {

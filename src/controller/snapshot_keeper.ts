@@ -43,18 +43,18 @@ export class SnapshotKeeper {
 
   /** The newest snapshot that can be read; an older one means a longer tail and a line in the log. */
   async load(): Promise<LoadedSnapshot> {
-    const { env, log } = this.#options;
-    const startedMs = env.clock.monotonicMs();
+    const { log } = this.#options;
+    const began = log.now();
     const infos = await log.snapshots();
     const mustReach = infos[0]?.at ?? position(0);
     for (const info of infos) {
       const found = await this.#read(info);
       if (found === null) continue;
-      log.freshlyListed(startedMs, found.storeNowMs);
+      log.freshlyListed(began, found.storeNowMs);
       return { snapshot: found.snapshot, mustReach };
     }
     await this.#checkWholeLog(infos);
-    log.freshlyListed(startedMs, null);
+    log.freshlyListed(began, null);
     return { snapshot: null, mustReach };
   }
 

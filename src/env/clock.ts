@@ -12,6 +12,20 @@ export interface Clock {
   after(delayMs: number, work: () => void): Cancel;
 }
 
+/** Whether the work has an outcome within the time; it goes on either way. */
+export async function settlesWithin(
+  clock: Clock,
+  work: Promise<unknown>,
+  ms: number,
+): Promise<boolean> {
+  const settled = work.then(() => true, () => true);
+  const stop = new AbortController();
+  const late = sleep(clock, ms, stop.signal).then(() => false);
+  const inTime = await Promise.race([settled, late]);
+  stop.abort();
+  return inTime;
+}
+
 /** Resolves after `delayMs`, or early when the signal aborts: callers look at the signal afterwards. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve();

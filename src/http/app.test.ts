@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { testEnv } from "../../tests/support/test_env.ts";
 import { fromHex, toUtf8, utf8 } from "../lib/bytes.ts";
-import { HTTP_BODY_BYTES_MAX } from "../lib/limits.ts";
+import {
+  HTTP_BODY_BYTES_MAX,
+  HTTP_JSON_DEPTH_MAX,
+  HTTP_PERMIT_WAIT_MS,
+  HTTP_RECORD_BYTES_MAX,
+  HTTP_RECORDS_MAX,
+  HTTP_RENDERED_BYTES_MAX,
+  HTTP_SMALL_BODY_BYTES,
+  PRODUCE_PERMIT_BYTES,
+} from "../lib/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { createHttpApp } from "./app.ts";
 import type { Gateway, ReadQuery, RecordInput, RecordOutput } from "./port.ts";
 
@@ -12,6 +23,8 @@ const NOW = 1_700_000_000_000;
 function memoryGateway() {
   const logs = new Map<string, RecordOutput[][]>([["t", [[], []]]]);
   const queries: ReadQuery[] = [];
+  const configs: (readonly [string, string])[] = [];
+  let held = 0;
   const write = (topic: string, record: RecordInput) => {
     const partition = record.partition ?? 0;
     const log = logs.get(topic)![partition];
@@ -44,13 +57,20 @@ function memoryGateway() {
           highWatermark: log.length,
         });
       }
-      const records = log.slice(start, start + query.recordsMax);
+      const all = log.slice(start, start + query.recordsMax);
+      const large = all.findIndex(({ value }) => (value?.length ?? 0) > query.recordBytesMax);
+      const records = large < 0 ? all : all.slice(0, large);
+      const next = start + records.length;
+      const bytes = all[large]?.value?.length ?? 0;
+      held += 1;
       return Promise.resolve({
         ok: true,
         records,
-        next: start + records.length,
+        next,
+        oversized: large < 0 ? null : { offset: next, bytes },
         highWatermark: log.length,
         logStart: 0,
+        release: () => void (held -= 1),
       });
     },
     listTopics: () =>
@@ -61,7 +81,8 @@ function memoryGateway() {
         ? null
         : { name, topicId: "0", partitions: log.length, leaders: [], configs: {} };
     },
-    createTopic({ name, partitions }) {
+    createTopic({ name, partitions, configs: given }) {
+      configs.push(...given);
       if (logs.has(name)) return Promise.resolve({ ok: false, error: "TOPIC_ALREADY_EXISTS" });
       logs.set(name, Array.from({ length: partitions ?? 1 }, () => []));
       return Promise.resolve({ ok: true, name, topicId: "0", partitions: partitions ?? 1 });
@@ -71,16 +92,20 @@ function memoryGateway() {
         logs.delete(name) ? { ok: true } : { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" },
       ),
   };
-  return { gateway, logs, queries };
+  /** Pages that were not released. */
+  const heldPages = () => held;
+  return { gateway, logs, queries, configs, heldPages };
 }
 
 function setup(corsOrigins: readonly string[] = []) {
   const memory = memoryGateway();
   let notReady: string | null = null;
   const env = testEnv();
+  const producePermits = new Semaphore(PRODUCE_PERMIT_BYTES);
   const app = createHttpApp({
     gateway: memory.gateway,
     env,
+    producePermits,
     corsOrigins,
     status: {
       notReady: () => notReady,
@@ -97,7 +122,7 @@ function setup(corsOrigins: readonly string[] = []) {
       headers: { "content-type": "application/json" },
     });
   const setNotReady = (reason: string | null) => void (notReady = reason);
-  return { app, env, json, ...memory, setNotReady };
+  return { app, env, json, ...memory, setNotReady, producePermits };
 }
 
 async function problemOf(response: Response): Promise<Record<string, unknown>> {
@@ -326,12 +351,13 @@ test("mixed results are 207, all refused is the first error", async () => {
 test("read queries have defaults and bounds", async () => {
   const { app, queries } = setup();
   await app.request("/v1/topics/t/partitions/0/records");
-  const { signal: _, ...defaults } = queries[0]!;
+  const { signal: _, recordBytesMax, ...defaults } = queries[0]!;
   assert.deepEqual(defaults, { offset: "earliest", recordsMax: 500, bytesMax: 1 << 20, waitMs: 0 });
+  assert.equal(recordBytesMax, HTTP_RECORD_BYTES_MAX);
   await app.request(
     "/v1/topics/t/partitions/0/records?offset=latest&limit=5&maxBytes=10&wait=30000",
   );
-  const { signal: __, ...asked } = queries[1]!;
+  const { signal: __, recordBytesMax: ___, ...asked } = queries[1]!;
   assert.deepEqual(asked, { offset: "latest", recordsMax: 5, bytesMax: 10, waitMs: 30_000 });
   for (
     const bad of [
@@ -342,6 +368,8 @@ test("read queries have defaults and bounds", async () => {
       "limit=x",
       "wait=30001",
       "maxBytes=0",
+      "limit=1&limit=2",
+      "offset=1&offset=latest",
     ]
   ) {
     const response = await app.request(`/v1/topics/t/partitions/0/records?${bad}`);
@@ -395,7 +423,7 @@ test("health, metrics, version, unknown routes", async () => {
   setNotReady("recovering");
   const unready = await app.request("/readyz");
   assert.equal(unready.status, 503);
-  assert.match(await unready.text(), /recovering/);
+  assert.match(String((await problemOf(unready))["detail"]), /recovering/);
   assert.match(await (await app.request("/metrics")).text(), /metrics/);
   assert.deepEqual(await (await app.request("/version")).json(), {
     name: "skerry",
@@ -427,4 +455,274 @@ test("no CORS headers unless origins are configured", async () => {
   );
   const allowed = await setup(["https://app.example"]).app.request("/v1/topics", { headers });
   assert.equal(allowed.headers.get("access-control-allow-origin"), "https://app.example");
+});
+
+test("what says $base64 and is not bytes is refused with its place, never stored as text", async () => {
+  const { json, app, logs } = setup();
+  const cases: [string, RegExp][] = [
+    ['{"value":{"$base64":"!!"}}', /record 0: value\.\$base64: not a string of standard base64/],
+    ['{"value":{"$base64":7}}', /value\.\$base64/],
+    ['{"value":{"$base64":null}}', /value\.\$base64/],
+    ['{"value":{"$base64":"AQ"}}', /value\.\$base64/],
+    ['{"value":{"$base64":"A Q="}}', /value\.\$base64/],
+    ['{"value":{"$base64":"-_8="}}', /value\.\$base64/],
+    ['{"value":{"$base64":"A==="}}', /value\.\$base64/],
+    ['{"value":{"$base64":"AQ==","x":1}}', /value: x beside \$base64/],
+    ['{"value":{"__proto__":1,"$base64":"AQ=="}}', /value: __proto__ beside/],
+    ['{"value":1,"key":{"$base64":"!!"}}', /key\.\$base64/],
+    ['{"value":1,"headers":[["a","b"],["c",{"$base64":"!!"}]]}', /headers\.1\.1\.\$base64/],
+  ];
+  for (const [body, detail] of cases) {
+    const response = await app.request("/v1/topics/t/records", {
+      method: "POST",
+      body,
+      headers: { "content-type": "application/json" },
+    });
+    assert.equal(response.status, 400, body);
+    const problem = await problemOf(response);
+    assert.match(String(problem["detail"]), detail);
+    assert.ok(Array.isArray(problem["errors"]), body);
+  }
+  const bare = await json("/v1/topics/t/records?bare=1", ["a", { $base64: "!!" }]);
+  assert.equal(bare.status, 400);
+  assert.match(String((await problemOf(bare))["detail"]), /record 1: \$base64/);
+  assert.deepEqual(logs.get("t"), [[], []]);
+  assert.equal((await json("/v1/topics/t/records", { value: { $base64: "" } })).status, 200);
+  assert.deepEqual(logs.get("t")![0]![0]!.value, new Uint8Array(0));
+});
+
+test("names that every object inherits are unknown fields and unknown settings", async () => {
+  const { app, configs } = setup();
+  for (const name of ["__proto__", "constructor", "prototype", "toString"]) {
+    for (
+      const [path, body] of [
+        ["/v1/topics/t/records", `{"value":1,"${name}":{}}`],
+        ["/v1/topics/t/records", `{"records":[{"value":1}],"${name}":{}}`],
+        ["/v1/topics", `{"name":"n","${name}":{}}`],
+        ["/v1/topics", `{"name":"n","configs":{"${name}":{}}}`],
+      ] as const
+    ) {
+      const headers = { "content-type": "application/json" };
+      const response = await app.request(path, { method: "POST", body, headers });
+      assert.equal(response.status, 400, body);
+      assert.ok(String((await problemOf(response))["detail"]).includes(name), body);
+    }
+    // The broker judges the name: it has to hear of it.
+    const body = `{"name":"${name}","configs":{"${name}":"1"}}`;
+    await app.request("/v1/topics", { method: "POST", body });
+    assert.deepEqual(configs.at(-1), [name, "1"]);
+  }
+  const array = await app.request("/v1/topics", {
+    method: "POST",
+    body: '{"name":"n","configs":[]}',
+  });
+  assert.equal(array.status, 400);
+});
+
+test("what is nested too deeply is refused before it is parsed; brackets in text are text", async () => {
+  const { app, json } = setup();
+  const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  const post = (body: string, type: string) =>
+    app.request("/v1/topics/t/records", {
+      method: "POST",
+      body,
+      headers: { "content-type": type },
+    });
+  for (const type of ["application/json", "application/x-ndjson"]) {
+    assert.equal((await post(`{"value":${nested(HTTP_JSON_DEPTH_MAX - 1)}}`, type)).status, 200);
+    const deep = await post(`{"value":${nested(1_000_000)}}`, type);
+    assert.equal(deep.status, 400);
+    assert.match(String((await problemOf(deep))["detail"]), /nested more than/);
+  }
+  const text = `\\"${"[".repeat(1000)}\\`;
+  assert.equal((await json("/v1/topics/t/records", { value: text })).status, 200);
+});
+
+test("more records than a request may have are refused, lines before they are parsed", async () => {
+  const { app } = setup();
+  const lines = `${'{"value":1}\n'.repeat(HTTP_RECORDS_MAX)}{"value":1}\nbroken`;
+  const array = `[${"1,".repeat(HTTP_RECORDS_MAX)}1]`;
+  for (
+    const [body, type] of [[lines, "application/x-ndjson"], [array, "application/json"]] as const
+  ) {
+    const response = await app.request("/v1/topics/t/records?bare=0", {
+      method: "POST",
+      body,
+      headers: { "content-type": type },
+    });
+    assert.equal(response.status, 413);
+    await problemOf(response);
+  }
+  assert.equal(
+    (await app.request("/v1/topics/t/records?bare=maybe", { method: "POST", body: "x" })).status,
+    400,
+  );
+});
+
+test("an empty line between millions is no record, and no memory", async () => {
+  const { app, logs } = setup();
+  const body = `${"\n".repeat(2_000_000)}{"value":"a"}\r\n\r\n{"value":"b"}`;
+  const headers = { "content-type": "application/x-ndjson" };
+  assert.equal(
+    (await app.request("/v1/topics/t/records", { method: "POST", body, headers })).status,
+    200,
+  );
+  assert.equal(logs.get("t")![0]!.length, 2);
+});
+
+test("produce permits are held from the parser to the answer, and given back after problems", async () => {
+  const { app, json, gateway, producePermits } = setup();
+  let free = -1;
+  const produce = gateway.produce.bind(gateway);
+  gateway.produce = (topic, records) => {
+    free = producePermits.free;
+    return produce(topic, records);
+  };
+  await json("/v1/topics/t/records", { value: "x".repeat(1_000_000) });
+  assert.ok(free <= PRODUCE_PERMIT_BYTES - 1_000_000, String(free));
+  await json("/v1/topics/t/records", { valeu: 1 });
+  gateway.produce = () => Promise.reject(new Error("a bug"));
+  assert.equal((await json("/v1/topics/t/records", { value: 1 })).status, 500);
+  assert.equal(
+    (await app.request("/v1/topics/t/records", { method: "POST", body: "x" })).status,
+    500,
+  );
+  assert.equal(producePermits.free, PRODUCE_PERMIT_BYTES);
+});
+
+test("a produce that finds no permits is told to come again, and leaves no trace when it is aborted", async () => {
+  const { app, env, producePermits } = setup();
+  await producePermits.acquire(PRODUCE_PERMIT_BYTES);
+  const clock = env.clock as ReturnType<typeof createFakeClock>;
+  const post = (signal?: AbortSignal) =>
+    app.request("/v1/topics/t/records", { method: "POST", body: "x", ...(signal && { signal }) });
+  const late = post();
+  await clock.settle();
+  assert.equal(producePermits.waiting, 1);
+  await clock.advance(HTTP_PERMIT_WAIT_MS);
+  const response = await late;
+  assert.equal(response.status, 503);
+  assert.equal(response.headers.get("retry-after"), "1");
+  const gone = new AbortController();
+  const aborted = post(gone.signal);
+  await clock.settle();
+  gone.abort();
+  await aborted;
+  assert.equal(producePermits.waiting, 0);
+  assert.equal(clock.timers, 0);
+});
+
+const record = (value: Uint8Array) => ({
+  offset: 0,
+  timestampMs: 1,
+  key: null,
+  value,
+  headers: [],
+});
+
+function fill(log: RecordOutput[], ...values: Uint8Array[]): void {
+  for (const value of values) log.push({ ...record(value), offset: log.length });
+}
+
+test("a large page is held until its reader has taken it or gives up, a small one is not", async () => {
+  const { app, logs, heldPages } = setup();
+  const path = "/v1/topics/t/partitions/0/records";
+  fill(logs.get("t")![0]!, new Uint8Array(1000).fill(97));
+  await app.request(path);
+  assert.equal(heldPages(), 0);
+  fill(logs.get("t")![0]!, ...Array.from({ length: 10 }, () => new Uint8Array(200_000).fill(98)));
+  for (const accept of ["application/json", "application/x-ndjson"]) {
+    const taken = await app.request(path, { headers: { accept } });
+    assert.equal(heldPages(), 1);
+    const text = await taken.text();
+    assert.ok(text.length > 2_000_000);
+    assert.equal(heldPages(), 0);
+    const left = await app.request(path, { headers: { accept } });
+    assert.equal(heldPages(), 1);
+    await left.body!.cancel();
+    assert.equal(heldPages(), 0);
+  }
+  const raw = await app.request(`${path}/3`);
+  assert.equal(heldPages(), 1);
+  assert.equal((await raw.arrayBuffer()).byteLength, 200_000);
+  assert.equal(heldPages(), 0);
+});
+
+test("HEAD holds nothing, whatever it asks about", async () => {
+  const { app, logs, heldPages } = setup();
+  fill(logs.get("t")![0]!, new Uint8Array(500_000).fill(97));
+  for (const suffix of ["", "/0", "/9"]) {
+    const path = `/v1/topics/t/partitions/0/records${suffix}`;
+    const response = await app.request(path, { method: "HEAD" });
+    assert.equal(response.status, suffix === "/9" ? 416 : 200);
+    assert.equal(await response.text(), "");
+  }
+  assert.equal(heldPages(), 0);
+});
+
+test("a record above the limit ends a page; at its start it is 422 with its raw route", async () => {
+  const { app, logs, heldPages } = setup();
+  fill(logs.get("t")![0]!, toUtf8("a"), new Uint8Array(HTTP_RECORD_BYTES_MAX + 1), toUtf8("b"));
+  const path = "/v1/topics/t/partitions/0/records";
+  const page = await (await app.request(path)).json() as { records: unknown[]; next: number };
+  assert.deepEqual([page.records.length, page.next], [1, 1]);
+  const response = await app.request(`${path}?offset=1`);
+  assert.equal(response.status, 422);
+  const problem = await problemOf(response);
+  assert.deepEqual([problem["raw"], problem["next"]], [`${path}/1`, 2]);
+  assert.match(String(problem["detail"]), /GET \/v1\/topics\/t\/partitions\/0\/records\/1 /);
+  const raw = await app.request(`${path}/1`);
+  assert.equal((await raw.arrayBuffer()).byteLength, HTTP_RECORD_BYTES_MAX + 1);
+  assert.equal(heldPages(), 0);
+});
+
+test("a page ends where its text becomes too large: escapes make six bytes of one", async () => {
+  const { app, logs, heldPages } = setup();
+  const value = new Uint8Array(4 << 20).fill(1);
+  fill(logs.get("t")![0]!, value, value);
+  const path = "/v1/topics/t/partitions/0/records";
+  for (const accept of ["application/json", "application/x-ndjson"]) {
+    const response = await app.request(path, { headers: { accept } });
+    assert.equal(response.headers.get("kafka-next-offset"), "1");
+    const text = await response.text();
+    assert.ok(text.length < HTTP_RENDERED_BYTES_MAX, String(text.length));
+  }
+  fill(logs.get("t")![1]!, new Uint8Array(8 << 20).fill(1));
+  const first = await app.request("/v1/topics/t/partitions/1/records");
+  assert.equal(first.status, 422);
+  assert.equal((await problemOf(first))["next"], 1);
+  assert.equal(heldPages(), 0);
+});
+
+test("keys and headers that HTTP cannot hold stand as base64, or are named as left out", async () => {
+  const { app, logs } = setup();
+  const headers = [
+    { name: "plain", value: toUtf8("a b") },
+    { name: "spaced", value: toUtf8(" a") },
+    { name: "marked", value: toUtf8("base64:AQ==") },
+    { name: "no token", value: toUtf8("x") },
+    { name: "large", value: new Uint8Array(10_000) },
+  ];
+  logs.get("t")![0]!.push({ ...record(toUtf8("v")), key: new Uint8Array(10_000), headers });
+  const response = await app.request("/v1/topics/t/partitions/0/records/0");
+  assert.equal(response.headers.get("kafka-header-plain"), "a b");
+  assert.equal(response.headers.get("kafka-header-spaced"), "base64:IGE=");
+  assert.equal(response.headers.get("kafka-header-marked"), "base64:YmFzZTY0OkFRPT0=");
+  assert.equal(response.headers.get("kafka-omitted"), "key, headers;count=2");
+});
+
+test("header text is UTF-8 as it came over the wire, and Latin-1 only where it is no UTF-8", async () => {
+  const { app, logs } = setup();
+  const wire = String.fromCharCode(...toUtf8("\u00e9\u20ac"));
+  for (const key of [wire, "\u00e9"]) {
+    const headers = { "kafka-key": key };
+    await app.request("/v1/topics/t/records", { method: "POST", body: "v", headers });
+  }
+  assert.deepEqual(logs.get("t")![0]!.map(({ key }) => utf8(key!)), ["\u00e9\u20ac", "\u00e9"]);
+});
+
+test("a topic of more than a small body is refused", async () => {
+  const { app } = setup();
+  const body = `{"name":"${"n".repeat(HTTP_SMALL_BODY_BYTES)}"}`;
+  assert.equal((await app.request("/v1/topics", { method: "POST", body })).status, 413);
 });

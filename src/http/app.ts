@@ -3,17 +3,21 @@ import { Hono } from "hono";
 import { cors } from "hono/cors";
 import type { Env } from "../env/env.ts";
 import { messageOf } from "../lib/errors.ts";
-import { parseCount } from "./body.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import { consume, consumeOne } from "./consume.ts";
 import type { Gateway, NodeStatus } from "./port.ts";
-import { produce } from "./produce.ts";
-import { ProblemError, problemResponse } from "./problem.ts";
+import { produce, type ProduceServices } from "./produce.ts";
+import { ProblemError, problemResponse, RETRY_AFTER_S } from "./problem.ts";
+import { parseCount } from "./query.ts";
+import { createBodyRooms } from "./read_body.ts";
 import { createTopic, deleteTopic, describeTopic, listTopics } from "./topics.ts";
 
 export interface HttpAppOptions {
   readonly gateway: Gateway;
   readonly status: NodeStatus;
   readonly env: Env;
+  /** Node-wide bytes of produce requests. */
+  readonly producePermits: Semaphore;
   /** Origins that browsers may call from; empty sends no CORS headers at all. */
   readonly corsOrigins: readonly string[];
 }
@@ -27,34 +31,44 @@ const EXPOSED = [
   "kafka-partition",
   "kafka-timestamp",
   "kafka-key",
+  "kafka-omitted",
   "location",
   "retry-after",
 ];
 /** As labels of metrics; the rest is whatever a client makes up. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "DELETE", "OPTIONS"]);
 const CORS_MAX_AGE_S = 7200;
+const PATH_SHOWN_CHARS_MAX = 200;
+/** What a node answers before it is ready, too. */
+const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/metrics", "/version"]);
+
+export function isHealthRequest(request: Request): boolean {
+  return HEALTH_PATHS.has(new URL(request.url).pathname);
+}
 
 function partitionOf(text: string): number {
   return parseCount(text, "partition", PARTITION_MAX);
 }
 
-function recordRoutes(app: Hono, gateway: Gateway): void {
+function recordRoutes(app: Hono, services: ProduceServices): void {
   app.post(
     "/v1/topics/:topic/records",
-    (c) => produce(gateway, c.req.raw, c.req.param("topic"), null),
+    (c) => produce(services, c.req.raw, c.req.param("topic"), null),
   );
   app.post(
     "/v1/topics/:topic/partitions/:partition/records",
-    (c) => produce(gateway, c.req.raw, c.req.param("topic"), partitionOf(c.req.param("partition"))),
+    (c) =>
+      produce(services, c.req.raw, c.req.param("topic"), partitionOf(c.req.param("partition"))),
   );
   app.get(
     "/v1/topics/:topic/partitions/:partition/records",
-    (c) => consume(gateway, c.req.raw, c.req.param("topic"), partitionOf(c.req.param("partition"))),
+    (c) =>
+      consume(services, c.req.raw, c.req.param("topic"), partitionOf(c.req.param("partition"))),
   );
   app.get("/v1/topics/:topic/partitions/:partition/records/:offset", (c) => {
     const { topic, partition, offset } = c.req.param();
     return consumeOne(
-      gateway,
+      services,
       c.req.raw,
       topic,
       partitionOf(partition),
@@ -63,9 +77,9 @@ function recordRoutes(app: Hono, gateway: Gateway): void {
   });
 }
 
-function topicRoutes(app: Hono, gateway: Gateway): void {
+function topicRoutes(app: Hono, { gateway, rooms }: ProduceServices): void {
   app.get("/v1/topics", () => listTopics(gateway));
-  app.post("/v1/topics", (c) => createTopic(gateway, c.req.raw));
+  app.post("/v1/topics", (c) => createTopic(gateway, c.req.raw, rooms));
   app.get("/v1/topics/:topic", (c) => describeTopic(gateway, c.req.param("topic")));
   app.delete("/v1/topics/:topic", (c) => deleteTopic(gateway, c.req.param("topic")));
 }
@@ -74,7 +88,12 @@ function healthRoutes(app: Hono, status: NodeStatus): void {
   app.get("/livez", (c) => c.text("ok\n"));
   app.get("/readyz", (c) => {
     const reason = status.notReady();
-    return reason === null ? c.text("ready\n") : c.text(`not ready: ${reason}\n`, 503);
+    return reason === null ? c.text("ready\n") : problemResponse({
+      status: 503,
+      title: "Not ready",
+      detail: reason,
+      headers: { "retry-after": RETRY_AFTER_S },
+    });
   });
   app.get(
     "/metrics",
@@ -96,7 +115,8 @@ function outcome(status: number): string {
   return `${Math.floor(status / 100)}xx`;
 }
 
-export function createHttpApp({ gateway, status, env, corsOrigins }: HttpAppOptions): Hono {
+/** What all apps of a node share: metrics, and answers to what is unknown or thrown. */
+function createApp(env: Env): Hono {
   const app = new Hono();
   app.use(async (c, next) => {
     const startedMs = env.clock.monotonicMs();
@@ -110,22 +130,11 @@ export function createHttpApp({ gateway, status, env, corsOrigins }: HttpAppOpti
       (env.clock.monotonicMs() - startedMs) / 1000,
     );
   });
-  if (corsOrigins.length > 0) {
-    app.use(cors({
-      origin: corsOrigins.includes("*") ? "*" : [...corsOrigins],
-      allowMethods: ["GET", "POST", "DELETE", "OPTIONS"],
-      exposeHeaders: EXPOSED,
-      maxAge: CORS_MAX_AGE_S,
-    }));
-  }
-  recordRoutes(app, gateway);
-  topicRoutes(app, gateway);
-  healthRoutes(app, status);
   app.notFound((c) =>
     problemResponse({
       status: 404,
       title: "Not found",
-      detail: `Cannot find ${c.req.method} ${c.req.path}`,
+      detail: `Cannot find ${c.req.method} ${c.req.path.slice(0, PATH_SHOWN_CHARS_MAX)}`,
     })
   );
   app.onError((error) => {
@@ -137,5 +146,31 @@ export function createHttpApp({ gateway, status, env, corsOrigins }: HttpAppOpti
       detail: "Cannot answer: the broker logged why",
     });
   });
+  return app;
+}
+
+/** The health routes alone, for a node that starts. */
+export function createHealthApp({ status, env }: Pick<HttpAppOptions, "status" | "env">): Hono {
+  const app = createApp(env);
+  healthRoutes(app, status);
+  return app;
+}
+
+export function createHttpApp(options: HttpAppOptions): Hono {
+  const { gateway, status, env, producePermits, corsOrigins } = options;
+  const { clock } = env;
+  const app = createApp(env);
+  if (corsOrigins.length > 0) {
+    app.use(cors({
+      origin: corsOrigins.includes("*") ? "*" : [...corsOrigins],
+      allowMethods: ["GET", "POST", "DELETE", "OPTIONS"],
+      exposeHeaders: EXPOSED,
+      maxAge: CORS_MAX_AGE_S,
+    }));
+  }
+  const services = { gateway, clock, rooms: createBodyRooms(clock), producePermits };
+  recordRoutes(app, services);
+  topicRoutes(app, services);
+  healthRoutes(app, status);
   return app;
 }

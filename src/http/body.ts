@@ -1,64 +1,41 @@
-/** Request bodies to records: JSON (object, array, `{records}`), NDJSON, or one raw record. */
-import { concatBytes, toUtf8 } from "../lib/bytes.ts";
-import { HTTP_BODY_BYTES_MAX, HTTP_RECORDS_MAX } from "../lib/limits.ts";
+/** Bodies of produce requests to records: JSON (object, array, `{records}`), NDJSON, or one raw record. */
+import { toUtf8 } from "../lib/bytes.ts";
+import { HTTP_JSON_BYTES_RATIO, HTTP_JSON_DEPTH_MAX, HTTP_RECORDS_MAX } from "../lib/limits.ts";
 import { recordOfEnvelope, recordOfValue } from "./json_record.ts";
 import type { RecordHeader, RecordInput } from "./port.ts";
-import { badRequest, ProblemError } from "./problem.ts";
+import { badRequest, type ProblemError } from "./problem.ts";
+import { parameter, parseCount, parseFlag } from "./query.ts";
+import { tooLarge } from "./read_body.ts";
 
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 const HEADER_PREFIX = "kafka-header-";
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
-function tooLarge(detail: string): ProblemError {
-  return new ProblemError({ status: 413, title: "Content too large", detail });
+/** Looked for in the bytes: a parser that is asked first has done the harm already. */
+function isTooDeep(json: Uint8Array): boolean {
+  let depth = 0;
+  let isInText = false;
+  for (let i = 0; i < json.length; i++) {
+    const byte = json[i];
+    if (byte === QUOTE) isInText = !isInText;
+    else if (isInText) i += byte === BACKSLASH ? 1 : 0;
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) depth += 1;
+    else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1;
+    if (depth > HTTP_JSON_DEPTH_MAX) return true;
+  }
+  return false;
 }
 
-const endedEarly = (): never => {
-  throw badRequest("Cannot read the body: it ended early");
-};
-
-/** At once: a host gives no more than what was declared, and its streams cost more than small bodies. */
-async function readDeclared(request: Request): Promise<Uint8Array> {
-  const body = new Uint8Array(await request.arrayBuffer().catch(endedEarly));
-  if (body.length <= HTTP_BODY_BYTES_MAX) return body;
-  throw tooLarge(`Cannot read the body: more than ${HTTP_BODY_BYTES_MAX} bytes`);
-}
-
-/** Reads the whole body, but never more than the limit. */
-export async function readBody(request: Request): Promise<Uint8Array> {
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding !== "identity") {
-    throw new ProblemError({
-      status: 415,
-      title: "Unsupported media type",
-      detail: `Cannot read the body: content-encoding ${encoding} is not supported`,
-    });
+/** The text of JSON, one or a line each, that is sane enough to be parsed. */
+export function jsonText(body: Uint8Array): string {
+  if (isTooDeep(body)) {
+    throw badRequest(`Cannot read the body: nested more than ${HTTP_JSON_DEPTH_MAX} deep`);
   }
-  const declared = Number(request.headers.get("content-length") ?? 0);
-  if (declared > HTTP_BODY_BYTES_MAX) {
-    throw tooLarge(`Cannot read the body: ${declared} bytes, at most ${HTTP_BODY_BYTES_MAX}`);
-  }
-  if (declared > 0) return await readDeclared(request);
-  if (request.body === null) return new Uint8Array(0);
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = request.body.getReader();
-  const readPart = () => reader.read().catch(endedEarly);
-  for (let next = await readPart(); !next.done; next = await readPart()) {
-    length += next.value.length;
-    if (length > HTTP_BODY_BYTES_MAX) {
-      await reader.cancel();
-      throw tooLarge(`Cannot read the body: more than ${HTTP_BODY_BYTES_MAX} bytes`);
-    }
-    chunks.push(next.value);
-  }
-  return concatBytes(chunks);
-}
-
-export function textOf(body: Uint8Array, what: string): string {
   try {
     return strictUtf8.decode(body);
   } catch {
-    throw badRequest(`Cannot read ${what}: not valid UTF-8`);
+    throw badRequest("Cannot read the body: not valid UTF-8");
   }
 }
 
@@ -73,58 +50,90 @@ export function parseJson(text: string, what: string): unknown {
 
 function elementsOf(json: unknown, bare: boolean): readonly unknown[] {
   if (Array.isArray(json)) return json;
-  if (bare || typeof json !== "object" || json === null || !("records" in json)) return [json];
-  const { records, ...rest } = json;
+  if (bare || typeof json !== "object" || json === null || !Object.hasOwn(json, "records")) {
+    return [json];
+  }
+  const { records, ...rest } = json as { readonly records: unknown };
   const unknown = Object.keys(rest)[0];
   if (unknown !== undefined) {
-    throw badRequest(`Cannot read the body: ${unknown} beside records is not known`);
+    throw badRequest(
+      `Cannot read the body: ${unknown.slice(0, 100)} beside records is not known`,
+    );
   }
   if (!Array.isArray(records)) throw badRequest("Cannot read the body: records is not an array");
   return records;
 }
 
+function tooMany(): ProblemError {
+  return tooLarge(`Cannot produce: more than ${HTTP_RECORDS_MAX} records`);
+}
+
 function jsonRecords(body: Uint8Array, bare: boolean): RecordInput[] {
-  const json = parseJson(textOf(body, "the body"), "the JSON body");
-  return elementsOf(json, bare).map((element, i) =>
-    bare ? recordOfValue(element) : recordOfEnvelope(element, `record ${i}`)
+  const json = parseJson(jsonText(body), "the JSON body");
+  const elements = elementsOf(json, bare);
+  if (elements.length > HTTP_RECORDS_MAX) throw tooMany();
+  return elements.map((element, i) =>
+    bare ? recordOfValue(element, `record ${i}`) : recordOfEnvelope(element, `record ${i}`)
   );
+}
+
+/** One by one: a body of line feeds alone would be millions of lines. */
+function* linesOf(text: string): Generator<string, void> {
+  for (let at = 0; at <= text.length;) {
+    const end = text.indexOf("\n", at);
+    const stop = end < 0 ? text.length : end;
+    yield text.slice(at, stop);
+    at = stop + 1;
+  }
 }
 
 function ndjsonRecords(body: Uint8Array, bare: boolean): RecordInput[] {
   const records: RecordInput[] = [];
-  for (const [i, line] of textOf(body, "the body").split("\n").entries()) {
+  let number = 0;
+  for (const line of linesOf(jsonText(body))) {
+    number += 1;
     if (line.trim() === "") continue;
-    const json = parseJson(line, `line ${i + 1}`);
-    records.push(bare ? recordOfValue(json) : recordOfEnvelope(json, `line ${i + 1}`));
+    if (records.length === HTTP_RECORDS_MAX) throw tooMany();
+    const where = `line ${number}`;
+    const json = parseJson(line, where);
+    records.push(bare ? recordOfValue(json, where) : recordOfEnvelope(json, where));
   }
   return records;
 }
 
-/** Digits only, so that `1e3`, ` 1` and `0x1` are refused. */
-export function parseCount(text: string, name: string, max = Number.MAX_SAFE_INTEGER): number {
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value <= max)) {
-    throw badRequest(`Cannot use ${name}=${text}: not an integer from 0 to ${max}`);
+/**
+ * The bytes that a client sent in a header. Hosts give them as Latin-1: what is UTF-8 on the wire comes
+ * apart, and is put together here; what is not was Latin-1 for the client too.
+ */
+function bytesOfHeader(text: string): Uint8Array {
+  const isWire = /[\x80-\xff]/.test(text) && !/[\u0100-\uffff]/.test(text);
+  if (!isWire) return toUtf8(text);
+  const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
+  try {
+    strictUtf8.decode(bytes);
+    return bytes;
+  } catch {
+    return toUtf8(text);
   }
-  return value;
 }
 
 function rawHeaders(headers: Headers): RecordHeader[] {
   const found: RecordHeader[] = [];
   headers.forEach((value, name) => {
-    if (name.startsWith(HEADER_PREFIX)) {
-      found.push({ name: name.slice(HEADER_PREFIX.length), value: toUtf8(value) });
+    if (name.startsWith(HEADER_PREFIX) && name.length > HEADER_PREFIX.length) {
+      found.push({ name: name.slice(HEADER_PREFIX.length), value: bytesOfHeader(value) });
     }
   });
   return found;
 }
 
 function rawRecord(request: Request, query: URLSearchParams, body: Uint8Array): RecordInput {
-  const key = query.get("key") ?? request.headers.get("kafka-key");
-  const partition = query.get("partition");
+  const key = parameter(query, "key");
+  const keyHeader = request.headers.get("kafka-key");
+  const partition = parameter(query, "partition");
   const timestamp = request.headers.get("kafka-timestamp");
   return {
-    key: key === null ? null : toUtf8(key),
+    key: key !== null ? toUtf8(key) : keyHeader !== null ? bytesOfHeader(keyHeader) : null,
     value: body,
     headers: rawHeaders(request.headers),
     timestampMs: timestamp === null ? null : parseCount(timestamp, "Kafka-Timestamp"),
@@ -132,22 +141,32 @@ function rawRecord(request: Request, query: URLSearchParams, body: Uint8Array): 
   };
 }
 
+type Shape = "json" | "lines" | "raw";
+
+function shapeOf(request: Request): Shape {
+  const type = (request.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase();
+  if (type === "application/json") return "json";
+  return type === "application/x-ndjson" || type === "application/jsonl" ? "lines" : "raw";
+}
+
+/** What the records of a body take in memory, at most. */
+export function producedBytes(request: Request, bodyBytes: number): number {
+  return bodyBytes * (shapeOf(request) === "raw" ? 1 : HTTP_JSON_BYTES_RATIO);
+}
+
 /** The records of a produce request; at least one. Throws ProblemError. */
-export async function recordsOfRequest(
+export function recordsOfBody(
   request: Request,
   query: URLSearchParams,
-): Promise<readonly RecordInput[]> {
-  const type = (request.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase();
-  const bare = ["1", "true", ""].includes(query.get("bare") ?? "no");
-  const body = await readBody(request);
-  let records: readonly RecordInput[];
-  if (type === "application/json") records = jsonRecords(body, bare);
-  else if (type === "application/x-ndjson" || type === "application/jsonl") {
-    records = ndjsonRecords(body, bare);
-  } else records = [rawRecord(request, query, body)];
+  body: Uint8Array,
+): readonly RecordInput[] {
+  const shape = shapeOf(request);
+  const bare = parseFlag(query, "bare");
+  const records = shape === "json"
+    ? jsonRecords(body, bare)
+    : shape === "lines"
+    ? ndjsonRecords(body, bare)
+    : [rawRecord(request, query, body)];
   if (records.length === 0) throw badRequest("Cannot produce: the body holds no record");
-  if (records.length > HTTP_RECORDS_MAX) {
-    throw tooLarge(`Cannot produce: ${records.length} records, at most ${HTTP_RECORDS_MAX}`);
-  }
   return records;
 }

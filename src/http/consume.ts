@@ -1,9 +1,23 @@
 /** GET records: one partition from an offset (JSON or NDJSON, long poll), or one record as it is. */
-import { HTTP_READ_BYTES_MAX, HTTP_READ_RECORDS_MAX, HTTP_WAIT_MS_MAX } from "../lib/limits.ts";
-import { parseCount } from "./body.ts";
-import { envelopeOfRecord, jsonOfBytes, toBase64 } from "./json_record.ts";
-import type { Gateway, ReadAnswer, ReadQuery, RecordOutput } from "./port.ts";
+import type { Clock } from "../env/clock.ts";
+import {
+  HTTP_READ_BYTES_MAX,
+  HTTP_READ_RECORDS_MAX,
+  HTTP_RECORD_BYTES_MAX,
+  HTTP_RENDERED_BYTES_MAX,
+  HTTP_WAIT_MS_MAX,
+} from "../lib/limits.ts";
+import { answerOf, chunksOf } from "./answer.ts";
+import type { Gateway, Oversized, ReadAnswer, ReadQuery, RecordOutput } from "./port.ts";
 import { badRequest, ProblemError, problemOf, problemResponse } from "./problem.ts";
+import { parameter, parseCount, queryOf } from "./query.ts";
+import { rawResponse } from "./raw_record.ts";
+import { recordJson, renderedBytes, renderedBytesMax } from "./record_json.ts";
+
+export interface ReadServices {
+  readonly gateway: Gateway;
+  readonly clock: Clock;
+}
 
 const LIMIT_DEFAULT = 500;
 const BYTES_DEFAULT = 1_048_576;
@@ -17,7 +31,7 @@ function numberOf(
   min: number,
   max: number,
 ): number {
-  const text = query.get(name);
+  const text = parameter(query, name);
   if (text === null) return fallback;
   const value = parseCount(text, name, max);
   if (value < min) throw badRequest(`Cannot use ${name}=${text}: at least ${min}`);
@@ -25,16 +39,17 @@ function numberOf(
 }
 
 function offsetOf(query: URLSearchParams): ReadQuery["offset"] {
-  const text = query.get("offset") ?? "earliest";
+  const text = parameter(query, "offset") ?? "earliest";
   return text === "earliest" || text === "latest" ? text : parseCount(text, "offset");
 }
 
-function queryOf(request: Request): ReadQuery {
-  const query = new URL(request.url).searchParams;
+function readQueryOf(request: Request): ReadQuery {
+  const query = queryOf(request);
   return {
     offset: offsetOf(query),
     recordsMax: numberOf(query, "limit", LIMIT_DEFAULT, 1, HTTP_READ_RECORDS_MAX),
     bytesMax: numberOf(query, "maxBytes", BYTES_DEFAULT, 1, HTTP_READ_BYTES_MAX),
+    recordBytesMax: HTTP_RECORD_BYTES_MAX,
     waitMs: numberOf(query, "wait", 0, 0, HTTP_WAIT_MS_MAX),
     signal: request.signal,
   };
@@ -48,11 +63,38 @@ function readProblem(answer: Exclude<ReadAnswer, Found>): Response {
   return problemResponse(problemOf(answer, { ...range, ...next }));
 }
 
-function positionHeaders(answer: Found): Record<string, string> {
+/** A record that JSON is too small for: where it can be had, and where to read on. */
+function oversizedProblem({ offset, bytes }: Oversized, topic: string, partition: number) {
+  const raw = `/v1/topics/${encodeURIComponent(topic)}/partitions/${partition}/records/${offset}`;
+  return new ProblemError({
+    status: 422,
+    title: "Record too large",
+    detail: `Cannot show offset ${offset} as JSON: ${bytes} bytes are more than a record of an ` +
+      `answer may take; GET ${raw} gives its value as it is; read on at ${offset + 1}`,
+    more: { raw, next: offset + 1 },
+  });
+}
+
+/** The page, ended where its text would become too large. */
+function fitted(page: Found): Found {
+  let bytes = page.records.reduce((sum, record) => sum + renderedBytesMax(record), 0);
+  if (bytes <= HTTP_RENDERED_BYTES_MAX) return page;
+  bytes = 0;
+  for (const [i, record] of page.records.entries()) {
+    const more = renderedBytes(record);
+    bytes += more;
+    if (bytes <= HTTP_RENDERED_BYTES_MAX) continue;
+    const oversized = i === 0 ? { offset: record.offset, bytes: more } : null;
+    return { ...page, records: page.records.slice(0, i), next: record.offset, oversized };
+  }
+  return page;
+}
+
+function positionHeaders(page: Found): Record<string, string> {
   return {
-    "kafka-next-offset": String(answer.next),
-    "kafka-high-watermark": String(answer.highWatermark),
-    "kafka-log-start": String(answer.logStart),
+    "kafka-next-offset": String(page.next),
+    "kafka-high-watermark": String(page.highWatermark),
+    "kafka-log-start": String(page.logStart),
     "cache-control": "no-store",
   };
 }
@@ -62,87 +104,94 @@ function wantsLines(request: Request): boolean {
   return /application\/(x-ndjson|jsonl)/i.test(accept);
 }
 
-function answerRead(answer: Found, partition: number, lines: boolean): Response {
-  const records = answer.records.map((record) => envelopeOfRecord(record, partition));
-  const headers = positionHeaders(answer);
-  if (lines) {
-    const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
-    return new Response(text, { headers: { ...headers, "content-type": "application/x-ndjson" } });
+function* linesOf(records: readonly RecordOutput[], partition: number): Generator<string, void> {
+  for (const record of records) {
+    yield* recordJson(record, partition);
+    yield "\n";
   }
-  const { next, highWatermark, logStart } = answer;
-  return Response.json({ records, next, highWatermark, logStart }, { headers });
+}
+
+function* jsonOf(
+  { records, next, highWatermark, logStart }: Found,
+  partition: number,
+): Generator<string, void> {
+  yield '{"records":[';
+  for (const [i, record] of records.entries()) {
+    if (i > 0) yield ",";
+    yield* recordJson(record, partition);
+  }
+  yield `],"next":${next},"highWatermark":${highWatermark},"logStart":${logStart}}`;
+}
+
+function answerRead(page: Found, partition: number, request: Request, clock: Clock): Response {
+  const lines = wantsLines(request);
+  const type = lines ? "application/x-ndjson" : "application/json";
+  const pieces = lines ? linesOf(page.records, partition) : jsonOf(page, partition);
+  return answerOf(chunksOf(pieces), {
+    request,
+    clock,
+    headers: { ...positionHeaders(page), "content-type": type },
+    release: () => page.release(),
+  });
 }
 
 export async function consume(
-  gateway: Gateway,
+  { gateway, clock }: ReadServices,
   request: Request,
   topic: string,
   partition: number,
 ): Promise<Response> {
-  const answer = await gateway.read(topic, partition, queryOf(request));
-  return answer.ok ? answerRead(answer, partition, wantsLines(request)) : readProblem(answer);
+  const answer = await gateway.read(topic, partition, readQueryOf(request));
+  if (!answer.ok) return readProblem(answer);
+  const page = fitted(answer);
+  if (page.oversized !== null && page.records.length === 0) {
+    page.release();
+    throw oversizedProblem(page.oversized, topic, partition);
+  }
+  return answerRead(page, partition, request, clock);
 }
 
-/** Visible ASCII goes as it is; anything else as base64 behind a marker, since HTTP headers cannot hold it. */
-function headerText(value: Uint8Array | null): string {
-  const text = jsonOfBytes(value);
-  if (text === null) return "";
-  return typeof text === "string" && /^[\x20-\x7e]*$/.test(text)
-    ? text
-    : `base64:${toBase64(value!)}`;
-}
-
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-
-function rawResponse(record: RecordOutput, partition: number): Response {
-  const headers = new Headers({
-    "content-type": "application/octet-stream",
-    "kafka-partition": String(partition),
-    "kafka-offset": String(record.offset),
-    "kafka-timestamp": String(record.timestampMs),
-    "x-content-type-options": "nosniff",
+/** Why there is no such record: the log ends before it, or compaction has removed it. */
+function missing(page: Found, offset: number): Response {
+  const { logStart, highWatermark } = page;
+  if (offset >= highWatermark) {
+    const message = `Cannot read offset ${offset}: the log ends at ${highWatermark}`;
+    return readProblem({
+      ok: false,
+      error: "OFFSET_OUT_OF_RANGE",
+      message,
+      logStart,
+      highWatermark,
+    });
+  }
+  return problemResponse({
+    status: 404,
+    title: "Not found",
+    detail: `Cannot read offset ${offset}: compaction has removed it`,
   });
-  if (record.key !== null) headers.set("kafka-key", headerText(record.key));
-  for (const { name, value } of record.headers) {
-    if (TOKEN.test(name)) headers.append(`kafka-header-${name}`, headerText(value));
-  }
-  if (record.value !== null) {
-    return new Response(record.value as Uint8Array<ArrayBuffer>, { headers });
-  }
-  headers.delete("content-type");
-  return new Response(null, { status: 204, headers });
 }
 
 /** One record: its value as the body, 204 for a tombstone, 404 when compaction has removed it. */
 export async function consumeOne(
-  gateway: Gateway,
+  { gateway, clock }: ReadServices,
   request: Request,
   topic: string,
   partition: number,
   offset: number,
 ): Promise<Response> {
-  const answer = await gateway.read(topic, partition, {
+  const page = await gateway.read(topic, partition, {
     offset,
     recordsMax: 1,
     bytesMax: 1,
+    recordBytesMax: Infinity,
     waitMs: 0,
     signal: request.signal,
   });
-  if (!answer.ok) return readProblem(answer);
-  const record = answer.records[0];
-  if (record?.offset === offset) return rawResponse(record, partition);
-  if (offset >= answer.highWatermark) {
-    return readProblem({
-      ok: false,
-      error: "OFFSET_OUT_OF_RANGE",
-      message: `Cannot read offset ${offset}: the log ends at ${answer.highWatermark}`,
-      logStart: answer.logStart,
-      highWatermark: answer.highWatermark,
-    });
+  if (!page.ok) return readProblem(page);
+  const record = page.records[0];
+  if (record?.offset === offset) {
+    return rawResponse(record, { partition, request, clock, release: () => page.release() });
   }
-  throw new ProblemError({
-    status: 404,
-    title: "Not found",
-    detail: `Cannot read offset ${offset}: compaction has removed it`,
-  });
+  page.release();
+  return missing(page, offset);
 }

@@ -45,9 +45,17 @@ export interface ReadQuery {
   readonly offset: number | "earliest" | "latest";
   readonly recordsMax: number;
   readonly bytesMax: number;
+  /** The answer ends before a larger record. */
+  readonly recordBytesMax: number;
   /** How long to wait at the end of the log for a first record. */
   readonly waitMs: number;
   readonly signal: AbortSignal;
+}
+
+/** A record that is left out because of its size. */
+export interface Oversized {
+  readonly offset: number;
+  readonly bytes: number;
 }
 
 export type ReadAnswer =
@@ -56,8 +64,12 @@ export type ReadAnswer =
     readonly records: readonly RecordOutput[];
     /** Offset to ask for next; past offsets that compaction removed. */
     readonly next: number;
+    /** The record at `next`, when it is above `recordBytesMax`. */
+    readonly oversized: Oversized | null;
     readonly highWatermark: number;
     readonly logStart: number;
+    /** Gives back the memory that the records take; they are not looked at afterwards. Does it once. */
+    readonly release: () => void;
   }
   | (Failure & {
     readonly logStart?: number;
@@ -85,16 +97,17 @@ export interface TopicToCreate {
   readonly name: string;
   /** Null takes the broker's default. */
   readonly partitions: number | null;
-  readonly configs: Readonly<Record<string, string>>;
+  /** Names are whatever the client wrote, so they are no keys of an object. */
+  readonly configs: readonly (readonly [name: string, value: string])[];
 }
 
 export interface Gateway {
-  /** `results[i]` answers `records[i]`; each resolves only once the record is durable. */
-  produce(
-    topic: string,
-    records: readonly RecordInput[],
-    signal: AbortSignal,
-  ): Promise<readonly Written[]>;
+  /**
+   * `results[i]` answers `records[i]`; each resolves only once the record is durable. The caller holds
+   * the node's produce permits.
+   */
+  produce(topic: string, records: readonly RecordInput[]): Promise<readonly Written[]>;
+  /** The caller releases what it got. Throws ProblemError when there is no memory for it. */
   read(topic: string, partition: number, query: ReadQuery): Promise<ReadAnswer>;
   listTopics(): readonly TopicSummary[];
   describeTopic(name: string): TopicDetail | null;

@@ -46,7 +46,7 @@ const STATUS: Partial<Record<ErrorName, number>> = {
   KAFKA_STORAGE_ERROR: 503,
 };
 
-const RETRY_AFTER_S = "1";
+export const RETRY_AFTER_S = "1";
 
 export function statusOf(error: ErrorName): number {
   return STATUS[error] ?? (isRetriable(error) ? 503 : 400);
@@ -83,15 +83,12 @@ export function badRequest(detail: string, more?: Readonly<Record<string, unknow
   });
 }
 
+export function problemText({ title, status, detail, more }: Problem): string {
+  return JSON.stringify({ type: "about:blank", title, status, detail, ...more });
+}
+
 export function problemResponse(problem: Problem): Response {
-  const body = {
-    type: "about:blank",
-    title: problem.title,
-    status: problem.status,
-    detail: problem.detail,
-    ...problem.more,
-  };
-  return new Response(`${JSON.stringify(body)}\n`, {
+  return new Response(`${problemText(problem)}\n`, {
     status: problem.status,
     headers: { "content-type": "application/problem+json", ...problem.headers },
   });

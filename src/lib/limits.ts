@@ -32,8 +32,29 @@ export const WAL_SLAB_BYTES_MIN = 64 * KIB;
 export const WAL_SLAB_BYTES_MAX = 8 * MIB + 4 * KIB;
 /** Slabs kept for the next bulks: what one upload sets free, about a third of the log cache. */
 export const WAL_KEPT_SLABS_MAX = 16;
+/** Largest WAL body that is sent a second time when it is slow: hedging large ones would double the traffic under load. */
+export const WAL_HEDGE_BYTES_MAX = MIB;
+/** PUTs whose times say what is slow, and how many of them are needed. */
+export const WAL_HEDGE_SAMPLES = 64;
+export const WAL_HEDGE_SAMPLES_MIN = 16;
+/** No PUT is slow before: below, the jitter of the host decides. */
+export const WAL_HEDGE_DELAY_MS_MIN = 20;
 /** A WAL write that waits this long for the store makes the node unready; a retried 503 does not. */
 export const WAL_STALLED_MS = 5_000;
+/** A WAL write that the store answers with errors for this long makes the node unready: an answer says more than silence. */
+export const WAL_REFUSED_MS = 1_000;
+/** Age of objects of another start's probe past which they are left over: no probe takes this long. */
+export const PROBE_LEFT_AGE_MS_MIN = 3_600_000;
+/** UTF-8 bytes of a cluster id: percent-encoded it fits one path segment of 255 bytes, `_kafka_` included. */
+export const CLUSTER_ID_BYTES_MAX = 80;
+/** How long a start waits for a store that does not answer, or answers that it cannot now; then it fails in one line. */
+export const STORE_START_WAIT_MS = 20_000;
+/** How long a node that closes tries to upload; then it leaves the rest in the WAL. Below the 30 s of a whole shutdown. */
+export const CLOSE_MS_MAX = 20_000;
+/** How long it then waits for what is under way to notice. */
+export const CLOSE_GRACE_MS = 5_000;
+/** How long a server that closes waits for handlers whose connections are gone. */
+export const HANDLERS_END_MS = 2_000;
 /** Age of the last proof of ownership past which the WAL asks before it acknowledges; far below T_SEAL. */
 export const WAL_EVIDENCE_AGE_MS_MAX = 12 * 3_600_000;
 /** T_SEAL: how long a seal stays after its recovery; zombies older than this meet the age rule instead. */
@@ -48,7 +69,7 @@ export const WAL_DELETE_KEYS_MAX = 1_000;
 export const HTTP_BODY_BYTES_MAX = 32 * MIB;
 /** Records in one HTTP produce request. */
 export const HTTP_RECORDS_MAX = 50_000;
-/** Records in one HTTP read; the answer is built in memory. */
+/** Records in one HTTP read; they are in memory until the client has taken the answer. */
 export const HTTP_READ_RECORDS_MAX = 10_000;
 /** Bytes of record batches behind one HTTP read. */
 export const HTTP_READ_BYTES_MAX = 16 * MIB;
@@ -56,6 +77,34 @@ export const HTTP_READ_BYTES_MAX = 16 * MIB;
 export const HTTP_PRODUCE_TIMEOUT_MS = 30_000;
 /** Longest long poll over HTTP: below the idle limits of common proxies. */
 export const HTTP_WAIT_MS_MAX = 30_000;
+/** HTTP bodies up to this have memory of their own, so that they never wait behind large uploads. */
+export const HTTP_SMALL_BODY_BYTES = 64 * KIB;
+/** Small HTTP bodies from their first byte to their answer, node-wide: about a thousand at once. */
+export const HTTP_SMALL_BODIES_BYTES_MAX = 64 * MIB;
+/** Larger HTTP bodies, node-wide: six of the largest, or of those that do not say their length. */
+export const HTTP_LARGE_BODIES_BYTES_MAX = 192 * MIB;
+/** What the values and records parsed from JSON take in memory, as a multiple of its text. */
+export const HTTP_JSON_BYTES_RATIO = 4;
+/** Nesting of JSON over HTTP: engines take seconds to find that a deeper one overflows their stack. */
+export const HTTP_JSON_DEPTH_MAX = 512;
+/** An upload that brings nothing for this long is ended: as the grace of a Kafka frame. */
+export const HTTP_BODY_STALL_MS = 30_000;
+/** Slowest HTTP body or answer past its first stall time: as 1 MiB in the 60 s of a Kafka answer. */
+export const HTTP_BYTES_PER_S_MIN = 16 * KIB;
+/** How long an HTTP request waits for memory: below the limits of proxies, as the wait for the store. */
+export const HTTP_PERMIT_WAIT_MS = 30_000;
+/** How long an HTTP request waits for a node that recovers: below the limits of proxies. */
+export const HTTP_READY_WAIT_MS = 30_000;
+/** HTTP requests that wait for a node that recovers; more are told to come again. */
+export const HTTP_READY_WAITERS_MAX = 1_000;
+/** HTTP answers above this are made piece by piece, as the client takes them. */
+export const HTTP_CHUNK_BYTES = 64 * KIB;
+/** A record above this is not shown as JSON, only raw: JSON of that size serves nobody. */
+export const HTTP_RECORD_BYTES_MAX = 16 * MIB;
+/** Text of one HTTP read: escapes make up to six bytes of one. */
+export const HTTP_RENDERED_BYTES_MAX = 32 * MIB;
+/** Key and headers of a record as headers of its raw answer: clients take 8 to 16 KiB of headers in all. */
+export const HTTP_RECORD_HEADERS_BYTES_MAX = 6 * KIB;
 /** First pause before a store request is repeated; doubles with each attempt, with full jitter. */
 export const STORE_BACKOFF_FIRST_MS = 50;
 /** Longest such pause: short enough that a store that is back is noticed within seconds. */
@@ -78,12 +127,23 @@ export const DATA_BLOCK_PAYLOAD_BYTES = 512 * KIB;
 export const STREAM_OBJECT_SPLIT_BYTES = 8 * MIB;
 /** Objects above this size are written in parts. */
 export const SINGLE_PUT_BYTES_MAX = 32 * MIB;
+/** Bytes of an object that are encoded in one go: about a millisecond in which nothing else runs. */
+export const ENCODE_STEP_BYTES = 2 * MIB;
 /** Objects from this size on are encoded into memory that is kept for the next one. */
 export const UPLOAD_MEMORY_BYTES_MIN = 1 * MIB;
 /** Part of a multi-part object; all parts but the last are equal. */
 export const PUT_PART_BYTES = 16 * MIB;
-/** What one cached record costs beside its bytes, so that a million tiny records stay bounded. */
-export const LOG_CACHE_RECORD_OVERHEAD_BYTES = 256;
+/**
+ * What one cached record costs beside its bytes, so that a million tiny records stay bounded: its WAL header
+ * (24 bytes) and its place, a number in an array that grows by half.
+ */
+export const LOG_CACHE_RECORD_OVERHEAD_BYTES = 40;
+/** What one stream costs in a log cache block: a run, an array and a map entry. */
+export const LOG_CACHE_STREAM_OVERHEAD_BYTES = 256;
+/** Committed log cache blocks are merged up to this size: a merge stays below a millisecond or two. */
+export const LOG_CACHE_MERGED_BYTES_MAX = 8 * MIB;
+/** Sequential readers whose place is remembered per stream and log cache block. */
+export const LOG_CACHE_CURSORS_MAX = 64;
 /** Log cache of a node: past it appends are refused until an upload is committed. */
 export const LOG_CACHE_BYTES_MAX = 256 * MIB;
 /** Blocks in the log cache, committed ones included: a lookup walks over all of them. */
@@ -96,6 +156,14 @@ export const UPLOAD_BLOCK_BYTES = 80 * MIB;
 export const UPLOAD_INTERVAL_MS = 600_000;
 /** WAL slots that hold records which are not in data objects: bounds recovery (64,000 on a directory). */
 export const UNCOMMITTED_SLOTS_MAX = 1_000;
+/** Age past which uncommitted records refuse new ones: half of T_ACK_WAL, so that clients learn of it before the WAL's own proof is old. */
+export const UNCOMMITTED_AGE_MS_MAX = 6 * 3_600_000;
+/** A block that was filled in less is written as fast as it can be: it is a burst, or forced. */
+export const UPLOAD_PACED_MS_MIN = 100;
+/** A block's objects are written in half of this time at the latest, however long it took to fill (AutoMQ's value). */
+export const UPLOAD_SPREAD_MS_MAX = 20_000;
+/** Records of an object that are laid out in one go: a few milliseconds in which nothing else runs. */
+export const LAYOUT_STEP_RECORDS = 65_536;
 /** Uploads of one node that run at the same time; their commits stay in order. */
 export const UPLOADS_IN_FLIGHT_MAX = 4;
 /** Object ids are reserved in blocks of this size: one metadata entry each. */
@@ -120,12 +188,20 @@ export const RECOVERY_BYTES_MAX = 512 * MIB;
 export const GROUP_LOAD_BYTES = 4 * MIB;
 /** Records of one batch of group state: keeps batches far below max.message.bytes. */
 export const GROUP_RECORDS_PER_BATCH = 1000;
+/** Bytes of one batch of group state: below any max.message.bytes that a group could be stored with. */
+export const GROUP_BATCH_BYTES = 256 * KIB;
+/** Members, assignments and committed offsets of all groups of a node: about a million offsets. */
+export const GROUP_STATE_BYTES_MAX = 256 * MIB;
 /** How long a request waits for its groups to load before it is told to come again. */
 export const GROUP_LOAD_WAIT_MS = 2000;
 /** Batches kept per idempotent producer: clients have at most five requests in flight (KIP-98). */
 export const PRODUCER_BATCHES_MAX = 5;
+/** Records of a refused batch that are named in the answer; a batch with more is refused as a whole. */
+export const RECORD_ERRORS_MAX = 1_000;
 /** Idempotent producers known per partition: about 15 MiB of snapshot; the longest silent one goes first. */
 export const PRODUCERS_PER_PARTITION_MAX = 100_000;
+/** A wall clock that leaves the monotonic one by this much has jumped, and idle times do not count the jump. */
+export const CLOCK_JUMP_MS_MIN = 60_000;
 /** How long later sequences wait for one that was refused with a retriable error: Kafka's delivery.timeout.ms. */
 export const REFUSED_SEQUENCE_MS = 120_000;
 /** Refused sequences remembered per partition. */
@@ -212,6 +288,12 @@ export const SLOTS_MAX_DIR = 64_000;
 export const METERED_PUTS_PER_HOUR = 14_400;
 /** How often an open partition looks at retention, expiry and its checkpoint; nothing dirty, nothing written. */
 export const PARTITION_TICK_MS = 30_000;
+/** First pause before what could not be opened is tried again: about a client's own back-off. */
+export const REOPEN_FIRST_MS = 250;
+/** Longest such pause after a fault that may pass by itself; as for store requests. */
+export const REOPEN_PASSING_CAP_MS = 2_000;
+/** Longest one after damage: a repair is noticed within this time, and each try costs metadata entries. */
+export const REOPEN_LASTING_CAP_MS = 30_000;
 /** Requests of one connection between socket and answer; clients of ours and theirs keep at most 5. */
 export const CONNECTION_REQUESTS_MAX = 32;
 /** A frame may take this long whatever its size; afterwards it must keep FRAME_BYTES_PER_S_MIN. */
@@ -234,6 +316,8 @@ export const HOT_FETCH_PERMIT_BYTES = 128 * MIB;
 export const COLD_FETCH_PERMIT_BYTES = 128 * MIB;
 /** A produce waits at least this long for the store, however small its time-out: a PUT takes its time. */
 export const PRODUCE_TIMEOUT_MS_MIN = 1_000;
+/** How long ListOffsets looks for a time when the client does not say: Kafka's value for remote lookups. */
+export const LIST_OFFSETS_TIMEOUT_MS = 30_000;
 /** A fetch session idle for this long makes room for a new one (Kafka's value). */
 export const FETCH_SESSION_IDLE_MS = 120_000;
 /** Partitions that one fetch session remembers. */
@@ -250,3 +334,63 @@ export const CONNECTION_LINGER_MS = 1_000;
 export const CONNECTION_KEEP_ALIVE_MS = 60_000;
 /** HTTP connections without traffic are closed after this: longer than the longest long poll, with a margin. */
 export const HTTP_IDLE_MS = 120_000;
+/** Data block that a tool reads at once: 512 KiB of payload, one record of a slot's size, headers. Larger ones are damage. */
+export const DATA_BLOCK_BYTES_MAX = 128 * MIB;
+/** Data objects that `fsck` reads at the same time: hides latency, and holds a block of each. */
+export const FSCK_OBJECTS_AT_ONCE = 4;
+/** Orphans that one repair deletes; more need another run. */
+export const FSCK_ORPHANS_MAX = 100_000;
+/** How often a node looks whether metadata changed since its last compaction; without a change nothing happens. */
+export const COMPACTION_INTERVAL_MS = 60_000;
+/** Pause before a compaction goes on when it left work over: others get their turn. */
+export const COMPACTION_PAUSE_MS = 10_000;
+/** How long a node that closes waits for a compaction to notice; its objects are swept later. */
+export const COMPACTION_CLOSE_MS = 1_000;
+/** Blocks that a compaction holds at once, beside a part or two of the objects that it writes. */
+export const COMPACTION_MEMORY_BYTES = 64 * MIB;
+/** Bytes that compaction reads per second: its share of the network and of the processor. */
+export const COMPACTION_BYTES_PER_S = 64 * MIB;
+/** Range reads of compaction at once: a small share of STORE_READS_MAX. */
+export const COMPACTION_READS_MAX = 4;
+/** Writes of compaction at once: the open stream set object beside a stream object. */
+export const COMPACTION_WRITES_MAX = 2;
+/** One range read of compaction. */
+export const COMPACTION_READ_BYTES_MAX = 16 * MIB;
+/** Dead bytes between two blocks that are cheaper to read than a second request. */
+export const COMPACTION_HOLE_BYTES_MAX = 256 * KIB;
+/** Neighbouring blocks of a stream share an index entry up to this size (AutoMQ's value). */
+export const COMPACTED_ENTRY_BYTES_MAX = MIB;
+/** Objects from which on a rewrite is worth its requests: work decides, never the time. */
+export const COMPACTION_OBJECTS_MIN = 8;
+/** Age at which every stream of a stream set object gets an object of its own: at most one PUT per stream and day. */
+export const COMPACTION_FORCE_SPLIT_MS = 24 * 3_600_000;
+/** Stream set objects of one run (AutoMQ's value). */
+export const COMPACTION_SET_OBJECTS_MAX = 500;
+/** Bytes of one run over stream set objects: keeps it below the time of a few minutes. */
+export const COMPACTION_SET_BYTES_MAX = 10 * 1024 * MIB;
+/** Index entries of one run, about 100 bytes of memory each. */
+export const COMPACTION_BLOCKS_MAX = 200_000;
+/** Streams of one stream set object (AutoMQ's value). */
+export const COMPACTION_SET_STREAMS_MAX = 20_000;
+/** Stream objects of one run: about 200 bytes each must fit one metadata entry. */
+export const COMPACTION_STREAM_OBJECTS_MAX = 2_000;
+/** Largest object that merging makes: above it, links are cheaper than copies. */
+export const COMPACTION_MERGE_BYTES_MAX = 64 * MIB;
+/** Smaller objects wait to be merged before they are linked (AutoMQ's value). */
+export const COMPACTION_LINK_BYTES_MIN = 4 * MIB;
+/** Bytes behind one composite object (AutoMQ's value). */
+export const COMPACTION_LINK_BYTES_MAX = 10 * 1024 * MIB;
+/** Objects that one run merges, or that one composite links to: their ids must fit one metadata entry. */
+export const COMPACTION_LINKS_MAX = 5_000;
+/** Dead bytes of a composite that are worth writing it anew when they are half of it. */
+export const COMPACTION_DEAD_BYTES_MIN = 64 * MIB;
+/** Dead bytes of a composite that are worth it in any case (AutoMQ's value). */
+export const COMPACTION_DEAD_BYTES_MAX = 512 * MIB;
+/** Objects of the cluster past which any two neighbours are put together (AutoMQ's value). */
+export const COMPACTION_CLUSTER_OBJECTS_MAX = 400_000;
+/** Ids that compaction reserves at once: what a dead epoch leaves unused is deleted one by one. */
+export const COMPACTION_ID_BLOCK = 256;
+/** How often indexes of stream set objects are read to find dead ones; not while nothing changes. */
+export const COMPACTION_TIDY_MS = 3_600_000;
+/** Rewrites of one look, so that streams and stream set objects take turns. */
+export const COMPACTION_RUNS_MAX = 64;

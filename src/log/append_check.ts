@@ -1,7 +1,8 @@
 /**
  * One batch of a client against the topic's settings: the checks of Kafka's LogValidator, in its order.
- * It looks inside a batch only for compacted topics and for a forced codec; else the header and the
- * CRC-32C speak for the records (an allowed difference to Kafka).
+ * It looks inside a batch only for compacted topics, for a forced codec and where the topic says
+ * skerry.produce.validate=full; else the header and the CRC-32C speak for the records (an allowed
+ * difference to Kafka).
  */
 import type { Codecs } from "../env/codecs.ts";
 import { DecodeError } from "../lib/bytes.ts";
@@ -11,11 +12,21 @@ import {
   type BatchHeader,
   codecOf,
   isTransactionalBatch,
+  setMaxTimestamp,
   validateBatch,
 } from "../protocol/record_batch.ts";
-import { type BatchRecord, readRecords } from "../protocol/record.ts";
 import { recompressBatch } from "../protocol/recompress.ts";
 import type { AppendRefused, LogConfig, RecordError } from "./partition_log.ts";
+import {
+  findBroken,
+  hasKey,
+  isInPlace,
+  isInWindow,
+  isOutside,
+  type RecordRule,
+  timeMessage,
+  type TimeWindow,
+} from "./record_check.ts";
 
 export interface CheckContext {
   readonly nowMs: number;
@@ -53,8 +64,15 @@ export function checkBatch(
   }
   const refused = checkTimes(valid.batch, header, config, context);
   if (refused !== null) return refused;
-  const looked = lookInside(valid.batch, header, config, context.codecs);
+  const looked = lookInside(valid.batch, header, config, context);
   return looked.ok ? checkStoredSize(looked, config) : looked;
+}
+
+function windowOf(config: LogConfig, nowMs: number): TimeWindow | null {
+  return config.timestampType === "log-append" ? null : {
+    earliestMs: nowMs - config.timestampBeforeMsMax,
+    latestMs: nowMs + config.timestampAfterMsMax,
+  };
 }
 
 function checkTimes(
@@ -63,69 +81,80 @@ function checkTimes(
   config: LogConfig,
   { nowMs, codecs }: CheckContext,
 ): AppendRefused | null {
-  if (config.timestampType === "log-append") return null;
-  const latest = nowMs + config.timestampAfterMsMax;
-  const earliest = nowMs - config.timestampBeforeMsMax;
-  const isWrong = (time: number) => time >= 0 && (time > latest || time < earliest);
-  if (!isWrong(header.maxTimestamp) && !isWrong(header.baseTimestamp)) return null;
-  const problem = (time: number) =>
-    isWrong(time) ? `Timestamp ${time} is not in ${earliest}-${latest}` : null;
-  const errors = recordErrorsOf(batch, codecs, ({ timestamp }) => problem(timestamp));
-  const message = problem(header.maxTimestamp) ?? problem(header.baseTimestamp) ?? "";
-  return refuse("INVALID_TIMESTAMP", message, errors);
+  const window = windowOf(config, nowMs);
+  if (window === null) return null;
+  const wrong = [header.maxTimestamp, header.baseTimestamp].find((time) => isOutside(time, window));
+  if (wrong === undefined) return null;
+  const errors = recordErrorsOf(batch, codecs, isInWindow(window));
+  return refuse("INVALID_TIMESTAMP", timeMessage(wrong, window), errors);
 }
 
 /** For a batch that is refused in any case, so what cannot be read needs no error of its own. */
 function recordErrorsOf(
   batch: Uint8Array,
   codecs: Codecs,
-  problem: (record: BatchRecord) => string | null,
+  rule: RecordRule,
 ): readonly RecordError[] {
   try {
-    return findErrors(batch, codecs, problem);
+    return findBroken(batch, codecs, [rule]).broken[0]!.errors;
   } catch (error) {
     if (error instanceof DecodeError || isFault(error, "corrupt")) return [];
     throw error;
   }
 }
 
-/** Reads all records, so all are sound when it returns. */
-function findErrors(
+/** Looks at each record; what the header says of their times is corrected, as Kafka does. */
+function checkRecords(
   batch: Uint8Array,
-  codecs: Codecs,
-  problem: (record: BatchRecord) => string | null,
-): readonly RecordError[] {
-  const errors: RecordError[] = [];
-  let index = 0;
-  for (const record of readRecords(batch, codecs)) {
-    const message = problem(record);
-    if (message !== null) errors.push({ index, message });
-    index++;
+  header: BatchHeader,
+  config: LogConfig,
+  { nowMs, codecs }: CheckContext,
+): AppendRefused | null {
+  const isFull = config.validate === "full";
+  const window = isFull ? windowOf(config, nowMs) : null;
+  const rules: readonly (readonly [ErrorName, string, RecordRule])[] = [
+    ...(config.cleanup.compact
+      ? [["INVALID_RECORD", "have no key, which a compacted topic needs", hasKey] as const]
+      : []),
+    ...(isFull
+      ? [["INVALID_RECORD", "have another offset delta than their place", isInPlace] as const]
+      : []),
+    ...(window === null ? [] : [
+      [
+        "INVALID_TIMESTAMP",
+        "have a time outside the topic's window",
+        isInWindow(window),
+      ] as const,
+    ]),
+  ];
+  const { broken, maxTimestamp } = findBroken(batch, codecs, rules.map(([, , rule]) => rule));
+  for (const [at, { count, errors }] of broken.entries()) {
+    const [error, what] = rules[at]!;
+    if (count > 0) {
+      return refuse(error, `${count} records ${what}`, errors);
+    }
   }
-  return errors;
-}
-
-function missingKey({ key }: BatchRecord): string | null {
-  return key === null ? "A compacted topic needs a key" : null;
+  if (window !== null && maxTimestamp !== header.maxTimestamp) {
+    setMaxTimestamp(batch, maxTimestamp);
+  }
+  return null;
 }
 
 function lookInside(
   batch: Uint8Array,
   header: BatchHeader,
   config: LogConfig,
-  codecs: Codecs,
+  context: CheckContext,
 ): BatchChecked {
   const codec = config.compression === "uncompressed" ? null : config.compression;
   const isForced = codec !== "producer" && codec !== codecOf(header);
-  if (!isForced && !config.cleanup.compact) return { ok: true, header, batch };
+  const readsRecords = config.cleanup.compact || config.validate === "full";
   try {
-    const keyless = config.cleanup.compact ? findErrors(batch, codecs, missingKey) : [];
-    if (keyless.length > 0) {
-      const message = `${keyless.length} records have no key, which a compacted topic needs`;
-      return refuse("INVALID_RECORD", message, keyless);
-    }
+    const refused = readsRecords ? checkRecords(batch, header, config, context) : null;
+    if (refused !== null) return refused;
     if (!isForced) return { ok: true, header, batch };
-    return { ok: true, header, batch: recompressBatch(batch, codec, codecs) };
+    const stored = recompressBatch(batch, codec, context.codecs, config.compressionLevel);
+    return { ok: true, header, batch: stored };
   } catch (error) {
     if (error instanceof DecodeError) return refuse("INVALID_RECORD", error.message);
     if (isFault(error, "corrupt")) return refuse("CORRUPT_MESSAGE", error.message);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { streamEpoch } from "../lib/brand.ts";
 import { fromHex } from "../lib/bytes.ts";
-import { FaultError } from "../lib/errors.ts";
+import { FaultError, isFault } from "../lib/errors.ts";
 import {
   codecOf,
   isLogAppendTime,
@@ -519,4 +519,35 @@ test("a record of the log stream that is not its batch is reported, not skipped"
     h.open(),
     (error) => error instanceof FaultError && error.code === "corrupt",
   );
+});
+
+test("retention is looked at as often as the node says, checkpoints and expiry at each tick", async () => {
+  const h = await createHarness({ segmentBytes: 100, retentionCheckMs: 300_000 });
+  for (const value of ["a", "b", "c"]) await put(h.log, h.batch([value.repeat(20)]));
+  await h.log.tick(h.nowMs);
+  h.log.updateConfig({ ...h.config, retentionBytes: 0 });
+  h.nowMs += 299_999;
+  await h.log.tick(h.nowMs);
+  assert.equal(h.log.logStartOffset, 0);
+  h.nowMs += 1;
+  await h.log.tick(h.nowMs);
+  assert.ok(h.log.logStartOffset > 0);
+  await h.reopen();
+  await put(h.log, h.batch(["d".repeat(20)]));
+  await put(h.log, h.batch(["e".repeat(20)]));
+  const { logStartOffset } = h.log;
+  h.log.updateConfig({ ...h.config, retentionBytes: 0 });
+  await h.log.tick(h.nowMs);
+  assert.ok(h.log.logStartOffset > logStartOffset, "a log that was just opened does not wait");
+});
+
+test("a search by time ends with its signal", async () => {
+  const h = await createHarness();
+  await put(h.log, h.batch(["a"]));
+  const stop = new AbortController();
+  stop.abort();
+  const aborted = (error: unknown) => isFault(error, "aborted");
+  await assert.rejects(h.log.offsetForTimestamp(h.nowMs, stop.signal), aborted);
+  await assert.rejects(h.log.maxTimestamp(stop.signal), aborted);
+  assert.equal((await h.log.offsetForTimestamp(h.nowMs))?.offset, 0);
 });

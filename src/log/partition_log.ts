@@ -14,6 +14,10 @@ export interface LogConfig {
   readonly timestampAfterMsMax: number;
   /** `producer` keeps each batch's codec. */
   readonly compression: "producer" | "uncompressed" | "gzip" | "snappy" | "lz4" | "zstd";
+  /** For the codec above, where it has levels. */
+  readonly compressionLevel?: number;
+  /** `full` inflates every batch of a producer and looks at each record. */
+  readonly validate: "header" | "full";
   readonly cleanup: { readonly delete: boolean; readonly compact: boolean };
   /** -1 keeps for ever. */
   readonly retentionMs: number;
@@ -21,6 +25,8 @@ export interface LogConfig {
   readonly segmentBytes: number;
   readonly segmentMs: number;
   readonly producerExpirationMs: number;
+  /** Least time between two looks at retention; the node's, the same for all topics. */
+  readonly retentionCheckMs: number;
 }
 
 export interface Appended {
@@ -113,9 +119,9 @@ export interface PartitionLog {
   /** Null only with `cacheOnly` and a miss. */
   read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null>;
   /** First record whose timestamp is at or after `timestampMs`, below the high watermark; null if none. */
-  offsetForTimestamp(timestampMs: number): Promise<TimestampedOffset | null>;
+  offsetForTimestamp(timestampMs: number, signal?: AbortSignal): Promise<TimestampedOffset | null>;
   /** The record with the largest timestamp; null for an empty log. */
-  maxTimestamp(): Promise<TimestampedOffset | null>;
+  maxTimestamp(signal?: AbortSignal): Promise<TimestampedOffset | null>;
   /** End of the asked leader epoch, or of the largest one below it (KIP-320). */
   endOfEpoch(leaderEpoch: number): EpochEnd;
   /** Leader epoch that was current at an offset; -1 if unknown. */
@@ -124,7 +130,7 @@ export interface PartitionLog {
   deleteRecords(
     before: Offset,
   ): Promise<{ readonly ok: true; readonly logStartOffset: Offset } | ReadRefused>;
-  /** Applies time and size retention, expires producers, checkpoints when dirty. Writes nothing when nothing changed. */
+  /** Applies time and size retention if it is time, expires producers, checkpoints when dirty. Writes nothing when nothing changed. */
   tick(nowMs: number): Promise<void>;
   updateConfig(config: LogConfig): void;
   /** Called after each advance of the high watermark and when the log closes; returns the unsubscribe. */

@@ -62,6 +62,8 @@ export class PartitionLogImpl implements PartitionLog {
   #deleted = false;
   /** The last checkpoint was written by a log at work: the close says that it is the end. */
   #mustSayClean = false;
+  /** Monotonic. */
+  #retentionCheckedMs = -Infinity;
   #closing: Promise<void> | null = null;
   #work: Promise<void> = Promise.resolve();
 
@@ -76,6 +78,7 @@ export class PartitionLogImpl implements PartitionLog {
     this.#uncheckpointedBytes = options.uncheckpointedBytes;
     this.#checkpointedTo = options.checkpointedTo;
     this.#watermark = new HighWatermark(options.log);
+    this.#state.producers.followClock(this.#env.clock.nowMs(), this.#env.clock.monotonicMs());
   }
 
   get config(): LogConfig {
@@ -220,8 +223,9 @@ export class PartitionLogImpl implements PartitionLog {
     };
   }
 
-  get #timeLookup(): TimeLookupInput {
+  #timeLookup(signal: AbortSignal | undefined): TimeLookupInput {
     return {
+      ...(signal === undefined ? {} : { signal }),
       segments: [...this.#state.segments],
       log: this.#log,
       time: this.#checkpointer.time,
@@ -231,25 +235,29 @@ export class PartitionLogImpl implements PartitionLog {
     };
   }
 
-  offsetForTimestamp(timestampMs: number): Promise<TimestampedOffset | null> {
-    return this.#lookUp((input) => findByTime(input, timestampMs));
+  offsetForTimestamp(
+    timestampMs: number,
+    signal?: AbortSignal,
+  ): Promise<TimestampedOffset | null> {
+    return this.#lookUp((input) => findByTime(input, timestampMs), signal);
   }
 
-  maxTimestamp(): Promise<TimestampedOffset | null> {
-    return this.#lookUp(findLargestTime);
+  maxTimestamp(signal?: AbortSignal): Promise<TimestampedOffset | null> {
+    return this.#lookUp(findLargestTime, signal);
   }
 
   /** Retention may take away what a search is reading: it then starts again from the new log start. */
   async #lookUp(
     find: (input: TimeLookupInput) => Promise<TimestampedOffset | null>,
+    signal: AbortSignal | undefined,
   ): Promise<TimestampedOffset | null> {
     for (;;) {
-      const input = this.#timeLookup;
+      const input = this.#timeLookup(signal);
       try {
         const found = await find(input);
         if (found === null || found.offset >= this.logStartOffset) return found;
       } catch (error) {
-        if (this.logStartOffset === input.logStartOffset) throw error;
+        if (this.logStartOffset === input.logStartOffset || signal?.aborted === true) throw error;
       }
     }
   }
@@ -282,12 +290,20 @@ export class PartitionLogImpl implements PartitionLog {
     if (this.#isStopped) return;
     await this.#exclusively(async () => {
       if (this.#isStopped) return;
+      this.#state.producers.followClock(nowMs, this.#env.clock.monotonicMs());
       this.#state.producers.expire(nowMs, this.#config.producerExpirationMs);
-      this.#deleteSegments(nowMs);
+      if (this.#isRetentionDue()) this.#deleteSegments(nowMs);
       const rolled = this.#state.rolls > this.#checkpointedRolls;
       const due = this.#deleted || rolled || this.#uncheckpointedBytes > CHECKPOINT_BYTES;
       if (due) await this.#checkpoint(false);
     });
+  }
+
+  #isRetentionDue(): boolean {
+    const monotonicMs = this.#env.clock.monotonicMs();
+    if (monotonicMs - this.#retentionCheckedMs < this.#config.retentionCheckMs) return false;
+    this.#retentionCheckedMs = monotonicMs;
+    return true;
   }
 
   #deleteSegments(nowMs: number): void {

@@ -138,3 +138,30 @@ test("a refused sequence that came in frees the later ones", () => {
   state.apply(b(0, 4), 0);
   assert.equal(kind(state, b(5, 9), 1), "accept");
 });
+
+test("a jump of the wall clock makes nobody idle, and keeps nobody for longer", () => {
+  const state = new ProducerState();
+  const now = 1_700_000_000_000;
+  state.followClock(0, 5_000);
+  state.apply(b(0, 0), 0);
+  // A machine without a clock of its own learns the date a minute after its start.
+  state.followClock(now, 65_000);
+  assert.equal(state.expire(now, HOUR_MS), 0);
+  state.followClock(now + HOUR_MS, 65_000 + HOUR_MS);
+  assert.equal(state.expire(now + HOUR_MS, HOUR_MS), 1);
+  // Set back again: what was appended by the wrong clock is not kept until it is right once more.
+  state.apply(b(1, 1), now + HOUR_MS);
+  state.followClock(1_000_000, 66_000 + HOUR_MS);
+  assert.equal(state.expire(1_000_000 + HOUR_MS, HOUR_MS), 1);
+});
+
+test("a jump that is no whole number of milliseconds leaves whole append times", () => {
+  const state = new ProducerState();
+  const now = 1_700_000_000_000;
+  state.followClock(now, 10.25);
+  state.apply(b(0, 0), now);
+  // Monotonic clocks count fractions; the snapshot of the producers holds an int64.
+  state.followClock(now + HOUR_MS, 20.5);
+  const [entry] = [...state.entries()];
+  assert.ok(Number.isSafeInteger(entry!.appendedMs), `${entry!.appendedMs}`);
+});

@@ -5,6 +5,7 @@
  */
 import type { Offset } from "../lib/brand.ts";
 import {
+  CLOCK_JUMP_MS_MIN,
   PRODUCER_BATCHES_MAX,
   PRODUCERS_PER_PARTITION_MAX,
   REFUSED_SEQUENCE_MS,
@@ -86,6 +87,8 @@ export class ProducerState {
   readonly #entries = new Map<number, ProducerEntry>();
   readonly #refused = new Map<number, RefusedSequence>();
   #oddities = 0;
+  /** Both clocks at the last look. */
+  #looked: { readonly nowMs: number; readonly monotonicMs: number } | null = null;
 
   get size(): number {
     return this.#entries.size;
@@ -170,6 +173,38 @@ export class ProducerState {
     return before - this.#entries.size;
   }
 
+  /**
+   * A wall clock that jumps (set late after a start, or wrongly) makes nobody idle: append times move forward
+   * with it, and none stays in the future.
+   */
+  followClock(nowMs: number, monotonicMs: number): void {
+    const last = this.#looked;
+    this.#looked = { nowMs, monotonicMs };
+    if (last === null) return;
+    // Whole, as append times are: a monotonic clock counts fractions.
+    const jumpMs = Math.floor(nowMs - last.nowMs - (monotonicMs - last.monotonicMs));
+    if (Math.abs(jumpMs) >= CLOCK_JUMP_MS_MIN) this.#shift(Math.max(0, jumpMs), nowMs);
+  }
+
+  /**
+   * After a restore: idle time ends with the log's last append, since nobody could append while it was closed, and
+   * a clock that jumped meanwhile looks the same. A log that was left for longer than the expiration starts anew.
+   */
+  settle(nowMs: number, lastAppendMs: number, expirationMs: number): void {
+    let newestMs = lastAppendMs;
+    for (const { appendedMs } of this.#entries.values()) newestMs = Math.max(newestMs, appendedMs);
+    const isLeft = nowMs - newestMs >= expirationMs;
+    this.expire(Math.min(nowMs, newestMs), expirationMs);
+    this.#shift(isLeft ? nowMs - newestMs : 0, nowMs);
+  }
+
+  #shift(byMs: number, nowMs: number): void {
+    for (const [producerId, entry] of this.#entries) {
+      const appendedMs = Math.min(nowMs, entry.appendedMs + byMs);
+      if (appendedMs !== entry.appendedMs) this.#entries.set(producerId, { ...entry, appendedMs });
+    }
+  }
+
   #forgetOldest(): void {
     for (const { producerId, currentTxnFirstOffset } of this.#entries.values()) {
       if (currentTxnFirstOffset !== null) continue;
@@ -179,7 +214,7 @@ export class ProducerState {
   }
 }
 
-export function isExpired(entry: ProducerEntry, nowMs: number, expirationMs: number): boolean {
+function isExpired(entry: ProducerEntry, nowMs: number, expirationMs: number): boolean {
   return entry.currentTxnFirstOffset === null && nowMs - entry.appendedMs >= expirationMs;
 }
 

@@ -62,6 +62,9 @@ describe("expiry and snapshot", () => {
     assert.equal(await append(h, 0, 9), "duplicate @0");
     assert.equal(await append(h, 11, 11), "OUT_OF_ORDER_SEQUENCE_NUMBER");
     await h.log.tick(h.nowMs);
+    assert.equal(await append(h, 0, 9), "duplicate @0", "the time before a start is no idle time");
+    h.nowMs += X + 1;
+    await h.log.tick(h.nowMs);
     assert.equal(await append(h, 11, 11), "new @10");
   });
 
@@ -75,20 +78,33 @@ describe("expiry and snapshot", () => {
     assert.equal(h.log.logEndOffset, 1);
   });
 
-  test("4: the loader drops expired producers: their window is gone", async () => {
-    const h = await createHarness();
-    await append(h, 0, 4);
-    await h.log.close();
-    h.nowMs += X + 1;
-    await h.open();
-    assert.equal(await append(h, 5, 5), "new @5");
-    const other = await createHarness();
-    await append(other, 0, 4);
-    await other.log.close();
-    other.nowMs += X + 1;
-    await other.open();
-    assert.equal(await append(other, 0, 4), "new @5");
+  test("4: the loader drops producers that were idle while others appended: their window is gone", async () => {
+    for (const [first, last] of [[5, 5], [0, 4]] as const) {
+      const h = await createHarness();
+      await append(h, 0, 4);
+      h.nowMs += X + 1;
+      await append(h, 0, 0, { producerId: 8 });
+      await h.log.close();
+      await h.open();
+      assert.equal(await append(h, first, last), "new @6");
+    }
   });
+
+  for (const from of ["log", "snapshot"] as const) {
+    test(`a log that was closed for longer than the expiration forgets nobody, from ${from}`, async () => {
+      const h = await createHarness();
+      await append(h, 0, 4);
+      await h.log.close();
+      if (from === "log") loseSnapshots(h);
+      h.nowMs += 100 * X;
+      await h.open();
+      await h.log.tick(h.nowMs);
+      assert.equal(await append(h, 0, 4), "duplicate @0");
+      h.nowMs += X;
+      await h.log.tick(h.nowMs);
+      assert.equal(await append(h, 0, 4), "new @5", "idle from the start on");
+    });
+  }
 
   for (const from of ["log", "snapshot"] as const) {
     test(`${from === "log" ? 5 : 6}: both generations are applied, from ${from}`, async () => {
@@ -304,6 +320,7 @@ describe("clock", () => {
     await h.log.tick(h.nowMs);
     h.nowMs -= 48 * X;
     await h.log.tick(h.nowMs);
+    assert.equal(await append(h, 0, 4), "duplicate @0");
     assert.equal(await append(h, 5, 9), "new @5");
     await h.crash();
     assert.equal(await append(h, 10, 10), "new @10");
@@ -328,8 +345,8 @@ describe("clock", () => {
     const again = accepted(h.log.append(h.sequenced(0, 4, { timestampMs: 5 })));
     assert.equal(outcome(again), "duplicate @0");
     assert.equal(again.logAppendTimeMs, stampedMs);
-    h.nowMs += X;
     await h.crash();
+    h.nowMs += X;
     await h.log.tick(h.nowMs);
     assert.equal(await append(h, 9, 9), "new @5");
   });

@@ -15,7 +15,7 @@ import { LogState } from "./log_state.ts";
 import type { MetaStream } from "./meta_stream.ts";
 import type { LogConfig } from "./partition_log.ts";
 import { decodeSnapshot, decodeSnapshots, type ProducerSnapshot } from "./producer_snapshot.ts";
-import { isExpired, type ProducerState } from "./producer_state.ts";
+import type { ProducerState } from "./producer_state.ts";
 import { Segment } from "./segment.ts";
 import { OPEN_END, scan } from "./slice.ts";
 
@@ -96,13 +96,11 @@ function soundSnapshots(meta: MetaStream, start: Offset, end: Offset): readonly 
 function loadProducers(
   producers: ProducerState,
   snapshot: ProducerSnapshot,
-  config: LogConfig,
   nowMs: number,
 ): void {
   for (const entry of decodeSnapshot(snapshot.bytes) ?? []) {
     // A clock that was ahead must not keep an entry for longer than the expiration.
-    const clamped = { ...entry, appendedMs: Math.min(entry.appendedMs, nowMs) };
-    if (!isExpired(clamped, nowMs, config.producerExpirationMs)) producers.put(clamped);
+    producers.put({ ...entry, appendedMs: Math.min(entry.appendedMs, nowMs) });
   }
 }
 
@@ -139,16 +137,19 @@ export async function restore(input: RestoreInput): Promise<Restored> {
   const state = new LogState(segments, epochs, start);
   const snapshots = soundSnapshots(meta, start, end);
   const newest = snapshots.at(-1);
-  if (newest !== undefined) loadProducers(state.producers, newest, config, nowMs);
+  if (newest !== undefined) loadProducers(state.producers, newest, nowMs);
   const from = { segments: countedTo, producers: newest?.offset ?? 0 };
   const replayedFrom = Math.max(startOffset, Math.min(countedTo, newest?.offset ?? start));
   let replayedBytes = 0;
+  let lastAppendMs = -Infinity;
   for await (const record of scan(log, replayedFrom, end, LOG_SCAN_BYTES)) {
     const header = headerOf(record);
     const appendedMs = appendedMsOf(header.maxTimestamp, state.segmentAt(header.baseOffset), nowMs);
     state.learn(header, record.payload.length, config, appendedMs, from);
     replayedBytes += record.payload.length;
+    lastAppendMs = Math.max(lastAppendMs, appendedMs);
   }
+  state.producers.settle(nowMs, lastAppendMs, config.producerExpirationMs);
   epochs.truncateFromStart(start);
   const isWhole = replayedFrom === end && (stored !== undefined || end === 0);
   return { state, snapshots, replayedBytes, checkpointedTo: isWhole ? end : -1 };

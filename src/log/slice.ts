@@ -18,10 +18,17 @@ export async function* scan(
   start: Offset,
   end: Offset,
   bytesMax: number,
+  signal?: AbortSignal,
 ): AsyncGenerator<StreamRecord, void, undefined> {
   let at = start;
   while (at < end) {
-    const records = await stream.fetch(at, end, { bytesMax });
+    if (signal?.aborted === true) {
+      throw new FaultError("aborted", `Cannot read stream ${stream.streamId}: aborted`, {
+        retriable: true,
+      });
+    }
+    const options = signal === undefined ? { bytesMax } : { bytesMax, signal };
+    const records = await stream.fetch(at, end, options);
     const last = records?.at(-1);
     if (last === undefined || endOffset(last) <= at) {
       throw new FaultError(

@@ -40,9 +40,10 @@ export async function readTimeEntries(
   stream: Stream,
   slice: Slice,
   baseOffset: Offset,
+  signal?: AbortSignal,
 ): Promise<readonly TimeEntry[]> {
   const entries: TimeEntry[] = [];
-  for await (const record of scan(stream, slice.start, slice.end, LOG_SCAN_BYTES)) {
+  for await (const record of scan(stream, slice.start, slice.end, LOG_SCAN_BYTES, signal)) {
     const from = Math.max(0, slice.start - record.baseOffset);
     const to = Math.min(record.payload.length, slice.end - record.baseOffset);
     entries.push(...decodeTimeEntries(record.payload.subarray(from, to), baseOffset));

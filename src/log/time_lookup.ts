@@ -28,6 +28,8 @@ export interface TimeLookupInput {
   readonly logStartOffset: Offset;
   /** Nothing at or above is looked at. */
   readonly end: Offset;
+  /** Ends the search with a FaultError. */
+  readonly signal?: AbortSignal;
 }
 
 interface Found {
@@ -35,20 +37,25 @@ interface Found {
   readonly batch: Uint8Array;
 }
 
-async function entriesOf(segment: Segment, time: Stream | null): Promise<readonly TimeEntry[]> {
+async function entriesOf(
+  segment: Segment,
+  { time, signal }: TimeLookupInput,
+): Promise<readonly TimeEntry[]> {
   const { start, end } = segment.timeSlice;
   const pending = [...segment.timePending];
   if (time === null || start === end) return pending;
   // An index still on its way to the store is no reason to wait: the search just starts earlier.
   const durableEnd = Math.min(end, time.confirmOffset);
   const slice = { start, end: durableEnd };
-  const stored = await readTimeEntries(time, slice, segment.baseOffset);
+  const stored = await readTimeEntries(time, slice, segment.baseOffset, signal);
   return [...stored, ...pending];
 }
 
 async function* batches(input: TimeLookupInput, from: Offset, to: Offset) {
   const start = Math.max(from, input.logStartOffset);
-  for await (const { payload } of scan(input.log, start, Math.min(to, input.end), LOG_SCAN_BYTES)) {
+  const { log, signal } = input;
+  const end = Math.min(to, input.end);
+  for await (const { payload } of scan(log, start, end, LOG_SCAN_BYTES, signal)) {
     yield { header: readBatchHeader(payload), batch: payload };
   }
 }
@@ -81,7 +88,7 @@ async function findIn(
   timestampMs: number,
   input: TimeLookupInput,
 ): Promise<TimestampedOffset | null> {
-  const entries = await entriesOf(segment, input.time);
+  const entries = await entriesOf(segment, input);
   const from = lookupTime(entries, timestampMs, segment.baseOffset).offset;
   for await (const found of batches(input, from, segment.endOffset)) {
     if (found.header.maxTimestamp < timestampMs) continue;

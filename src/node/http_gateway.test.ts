@@ -81,7 +81,7 @@ test("results stand in the order of the records, whatever their partitions", asy
 });
 
 test("more than a batch holds is cut, and read back in order", async () => {
-  const { node: broker } = await node();
+  const { node: broker, advance } = await node();
   const value = "x".repeat(10_000);
   const records = Array.from({ length: 300 }, (_, i) => ({ value: `${i}:${value}` }));
   assert.equal((await post(broker, "/v1/topics/t/records", records)).status, 200);
@@ -93,7 +93,10 @@ test("more than a batch holds is cut, and read back in order", async () => {
     offset = page.next;
   }
   assert.deepEqual(seen, records.map((_, i) => i));
-  await broker.close();
+  const closing = broker.close();
+  // The upload of so much lets others run in between.
+  await advance(1);
+  await closing;
 });
 
 test("a record above max.message.bytes is 413 and nothing else is lost", async () => {

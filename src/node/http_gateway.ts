@@ -110,26 +110,11 @@ export class HttpGateway implements Gateway {
     this.#services = services;
   }
 
-  async produce(
-    name: string,
-    records: readonly RecordInput[],
-    signal: AbortSignal,
-  ): Promise<readonly Written[]> {
-    const { produce: permits } = this.#services.permits;
+  async produce(name: string, records: readonly RecordInput[]): Promise<readonly Written[]> {
     const topic = await this.#topicFor(name, true);
     if ("ok" in topic) return records.map(() => topic);
     if (topic.internal) return records.map(() => internalTopic(name));
-    const bytes = records.reduce((sum, record) => sum + recordBytes(record), 0);
-    try {
-      await permits.acquire(bytes, signal);
-    } catch (error) {
-      return records.map(() => failure(error, "produce"));
-    }
-    try {
-      return await this.#produceAll(topic, records);
-    } finally {
-      permits.release(bytes);
-    }
+    return await this.#produceAll(topic, records);
   }
 
   async read(name: string, partition: number, query: ReadQuery): Promise<ReadAnswer> {
@@ -170,7 +155,7 @@ export class HttpGateway implements Gateway {
         name,
         partitions: partitions ?? -1,
         replicationFactor: -1,
-        configs: Object.entries(configs),
+        configs,
       });
       return created.ok ? { ok: true, ...summary(created.topic) } : created;
     } catch (error) {
@@ -243,9 +228,8 @@ export class HttpGateway implements Gateway {
       timestampMs: logAppendTimeMs >= 0 ? logAppendTimeMs : record.timestampMs,
     }));
     const deadline = produceDeadline(clock, HTTP_PRODUCE_TIMEOUT_MS);
-    return settle(appended, deadline.expired).then((outcome) => {
-      deadline.stop();
-      return outcome.ok ? written : written.map(() => late(outcome));
-    });
+    return settle(appended, deadline.expired)
+      .then((outcome) => outcome.ok ? written : written.map(() => late(outcome)))
+      .finally(() => deadline.stop());
   }
 }

@@ -4,10 +4,19 @@ import { createBrokerWorld } from "../../tests/support/broker_world.ts";
 import { createPermits } from "../broker/routes.ts";
 import { toUtf8, viewOf } from "../lib/bytes.ts";
 import { crc32c } from "../lib/crc32c.ts";
-import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
+import {
+  HOT_FETCH_PERMIT_BYTES,
+  HTTP_PERMIT_WAIT_MS,
+  HTTP_READ_BYTES_MAX,
+  HTTP_RECORD_BYTES_MAX,
+} from "../lib/limits.ts";
 import { buildBatch } from "../protocol/record_batch.ts";
 import type { NewRecord } from "../protocol/record_writer.ts";
+import type { FakeClock } from "../../tests/support/fake_clock.ts";
+import type { ReadQuery } from "../http/port.ts";
+import { ProblemError } from "../http/problem.ts";
 import { readFrom } from "./http_read.ts";
+import { owned } from "./http_records.ts";
 
 function record(value: Uint8Array): NewRecord {
   return { key: null, value, headers: [], timestampMs: 1 };
@@ -19,8 +28,12 @@ async function rig() {
   const log = await logOf("t");
   const batch = (codec: "gzip" | null, ...values: Uint8Array[]) =>
     buildBatch({ records: values.map(record), codec, codecs: env.codecs });
+  const permits = createPermits();
   return {
     batch,
+    env,
+    permits,
+    log,
     /** Right from the outside, no records on the inside. */
     unsound() {
       const bytes = batch(null, toUtf8("abcdef"), toUtf8("ghijkl"));
@@ -29,14 +42,16 @@ async function rig() {
       return bytes;
     },
     append: (bytes: Uint8Array) => assert.ok(log.append(bytes).ok),
-    read: (offset: number, recordsMax = 100) =>
+    read: (offset: number, over: Partial<ReadQuery> = {}) =>
       readFrom(() => Promise.resolve({ ok: true, log }), {
         offset,
-        recordsMax,
+        recordsMax: 100,
         bytesMax: HTTP_READ_BYTES_MAX,
+        recordBytesMax: HTTP_RECORD_BYTES_MAX,
         waitMs: 0,
         signal: new AbortController().signal,
-      }, { env, permits: createPermits() }),
+        ...over,
+      }, { env, permits }),
   };
 }
 
@@ -57,7 +72,7 @@ test("a batch that holds no records is named, and hides neither those before nor
 });
 
 test("records that inflate to much more than was asked for are read in several turns", async () => {
-  const { append, batch, read } = await rig();
+  const { append, batch, read, permits } = await rig();
   const large = new Uint8Array(HTTP_READ_BYTES_MAX / 2);
   append(batch("gzip", large, large, large));
   const seen: number[] = [];
@@ -67,6 +82,120 @@ test("records that inflate to much more than was asked for are read in several t
     assert.ok(page.records.length === 1, `${page.records.length} records`);
     seen.push(page.records[0]!.offset);
     offset = page.next;
+    page.release();
   }
   assert.deepEqual(seen, [0, 1, 2]);
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+});
+
+test("what a page holds is counted until it is released, once, and not more than it holds", async () => {
+  const { append, batch, read, permits } = await rig();
+  append(batch(null, new Uint8Array(100_000), new Uint8Array(100_000)));
+  const page = await read(0, { recordsMax: 1 });
+  assert.ok(page.ok);
+  const held = HOT_FETCH_PERMIT_BYTES - permits.hotFetch.free;
+  assert.ok(held >= 100_000 && held < 150_000, `${held} bytes`);
+  page.release();
+  page.release();
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+});
+
+test("a page that is empty, refused or waited for holds nothing", async () => {
+  const { append, unsound, read, permits, env } = await rig();
+  const clock = env.clock as FakeClock;
+  const waiting = read(0, { waitMs: 1000 });
+  await clock.settle();
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+  await clock.advance(1000);
+  const empty = await waiting;
+  assert.ok(empty.ok);
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+  append(unsound());
+  assert.ok(!(await read(0)).ok);
+  assert.ok(!(await read(9)).ok);
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+});
+
+test("a record of few bytes that inflate to many is held for what it became", async () => {
+  const { append, batch, read, permits } = await rig();
+  append(batch("gzip", new Uint8Array(40_000_000)));
+  const raw = { bytesMax: 1, recordsMax: 1, recordBytesMax: Infinity };
+  const page = await read(0, raw);
+  assert.ok(page.ok);
+  assert.equal(page.records[0]!.value!.length, 40_000_000);
+  const held = HOT_FETCH_PERMIT_BYTES - permits.hotFetch.free;
+  assert.ok(held >= 40_000_000 && held < 41_000_000, `${held} bytes`);
+  page.release();
+});
+
+test("a record that finds no room for what it inflates to waits for it, holding nothing", async () => {
+  const { append, batch, read, permits, env } = await rig();
+  const clock = env.clock as FakeClock;
+  append(batch("gzip", new Uint8Array(40_000_000)));
+  const { timers } = clock;
+  await permits.hotFetch.acquire(HOT_FETCH_PERMIT_BYTES - 1000);
+  const raw = { bytesMax: 1, recordsMax: 1, recordBytesMax: Infinity };
+  const refused = assert.rejects(
+    read(0, raw),
+    (error) => error instanceof ProblemError && error.problem.status === 503,
+  );
+  await clock.settle();
+  assert.deepEqual([permits.hotFetch.free, permits.hotFetch.waiting], [1000, 1]);
+  await clock.advance(HTTP_PERMIT_WAIT_MS);
+  await refused;
+  assert.deepEqual([permits.hotFetch.free, permits.hotFetch.waiting], [1000, 0]);
+  const gone = new AbortController();
+  const aborted = assert.rejects(read(0, { ...raw, signal: gone.signal }));
+  await clock.settle();
+  gone.abort();
+  await aborted;
+  assert.equal(permits.hotFetch.waiting, 0);
+  const patient = read(0, raw);
+  await clock.settle();
+  permits.hotFetch.release(HOT_FETCH_PERMIT_BYTES - 1000);
+  const page = await patient;
+  assert.ok(page.ok);
+  page.release();
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+  assert.equal(clock.timers, timers);
+});
+
+test("a page ends before a record above its limit, and says so when that is its first", async () => {
+  const { append, batch, read, permits } = await rig();
+  append(batch(null, toUtf8("a")));
+  append(batch("gzip", new Uint8Array(HTTP_RECORD_BYTES_MAX + 1)));
+  append(batch(null, toUtf8("b")));
+  const before = await read(0);
+  assert.ok(before.ok);
+  assert.deepEqual([before.records.length, before.next], [1, 1]);
+  before.release();
+  const at = await read(1, { waitMs: 1000 });
+  assert.ok(at.ok);
+  assert.deepEqual([at.records.length, at.next, at.oversized?.offset], [0, 1, 1]);
+  at.release();
+  const behind = await read(2);
+  assert.ok(behind.ok);
+  assert.deepEqual([behind.records.length, behind.next], [1, 3]);
+  behind.release();
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+});
+
+test("records are copied out of a buffer that is mostly something else, and only then", () => {
+  const buffer = Uint8Array.from({ length: 1000 }, (_, i) => i);
+  const recordOf = (from: number, to: number) => ({
+    offset: 0,
+    timestampMs: 1,
+    key: buffer.subarray(from, from + 1),
+    value: buffer.subarray(from, to),
+    headers: [{ name: "h", value: null }, { name: "i", value: buffer.subarray(from, from + 2) }],
+  });
+  const few = owned([recordOf(100, 200)], buffer);
+  assert.deepEqual(few.records, [recordOf(100, 200)]);
+  assert.deepEqual([few.heldBytes, few.viewsLog], [103, false]);
+  assert.notEqual(few.records[0]!.value!.buffer, buffer.buffer);
+  const most = owned([recordOf(0, 900)], buffer);
+  assert.deepEqual([most.heldBytes, most.viewsLog], [1000, true]);
+  assert.equal(most.records[0]!.value!.buffer, buffer.buffer);
+  assert.equal(owned([recordOf(0, 900)], new Uint8Array(5)).viewsLog, false);
+  assert.deepEqual(owned([], buffer), { records: [], heldBytes: 0, viewsLog: false });
 });

@@ -4,20 +4,34 @@ import type { Env } from "../env/env.ts";
 import { DecodeError } from "../lib/bytes.ts";
 import { isFault } from "../lib/errors.ts";
 import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
+import { ReadLease } from "../lib/read_lease.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import type { LogRead, PartitionLog } from "../log/partition_log.ts";
 import { type BatchRecord, readRecords } from "../protocol/record.ts";
 import { isControlBatch, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import type { Located } from "../broker/partitions.ts";
-import type { ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
+import { busy, takePermits } from "../http/permit_wait.ts";
+import type { Oversized, ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
+import { owned } from "./http_records.ts";
 import { recordBytes } from "./record_bytes.ts";
 
+/** Turns of a read that finds more than it has permits for; the second one knows how many. */
+const TURNS_MAX = 4;
+
 type Refused = Extract<ReadAnswer, { ok: false }>;
+
+type Limits = Pick<ReadQuery, "recordsMax" | "recordBytesMax">;
 
 interface Taken {
   readonly ok: true;
   readonly records: readonly RecordOutput[];
   readonly next: number;
+  readonly oversized: Oversized | null;
+  /** What the records hold in memory. */
+  readonly heldBytes: number;
+  /** Some of them are views of the log's own memory. */
+  readonly viewsLog: boolean;
 }
 
 /** A batch that its producer filled with something else than records: admission does not look inside. */
@@ -27,39 +41,86 @@ function unsound(start: number, next: number, why: string): Refused {
   return { ok: false, error: "INVALID_RECORD", message, next };
 }
 
+/** Records of several batches, up to the limits of a query. */
+class Page {
+  readonly #start: number;
+  readonly #query: Limits;
+  readonly #records: RecordOutput[] = [];
+  #bytes = 0;
+  #heldBytes = 0;
+  #viewsLog = false;
+  #oversized: Oversized | null = null;
+  next: number;
+
+  constructor(start: number, query: Limits) {
+    this.#start = start;
+    this.next = start;
+    this.#query = query;
+  }
+
+  /** Adds the records of a batch; false when the page ends within it. Throws where they are unsound. */
+  add(batch: Uint8Array, env: Env): boolean {
+    const kept: RecordOutput[] = [];
+    try {
+      for (const record of readRecords(batch, env.codecs)) {
+        if (record.offset >= this.#start && !this.#keep(outputOf(record), kept)) return false;
+      }
+      return true;
+    } finally {
+      const { records, heldBytes, viewsLog } = owned(kept, batch);
+      this.#records.push(...records);
+      this.#heldBytes += heldBytes;
+      this.#viewsLog ||= viewsLog;
+    }
+  }
+
+  #keep(record: RecordOutput, kept: RecordOutput[]): boolean {
+    const { recordsMax, recordBytesMax } = this.#query;
+    const count = this.#records.length + kept.length;
+    const bytes = recordBytes(record);
+    const isFull = count === recordsMax || this.#bytes + bytes > HTTP_READ_BYTES_MAX;
+    if (isFull && count > 0) return false;
+    if (bytes > recordBytesMax) {
+      this.#oversized = { offset: record.offset, bytes };
+      this.next = record.offset;
+      return false;
+    }
+    kept.push(record);
+    this.#bytes += bytes;
+    this.next = record.offset + 1;
+    return true;
+  }
+
+  finish(): Taken {
+    return {
+      ok: true,
+      records: this.#records,
+      next: this.next,
+      oversized: this.#oversized,
+      heldBytes: this.#heldBytes,
+      viewsLog: this.#viewsLog,
+    };
+  }
+}
+
 /**
- * Records from `start` on, at most `recordsMax`; skips control batches and what compaction removed.
- * Stops early where few bytes inflate to many, and before a batch that cannot be read.
+ * Records from `start` on; skips control batches and what compaction removed. Stops early where few
+ * bytes inflate to many, and before a batch that cannot be read.
  */
-function take(
-  read: LogRead,
-  start: number,
-  recordsMax: number,
-  env: Env,
-): Taken | Refused {
-  const records: RecordOutput[] = [];
-  let next = start;
-  let bytes = 0;
+function take(read: LogRead, start: number, query: Limits, env: Env): Taken | Refused {
+  const page = new Page(start, query);
   for (const batch of read.batches) {
     const header = readBatchHeader(batch);
-    const end = Math.max(next, lastOffset(header) + 1);
+    const end = Math.max(page.next, lastOffset(header) + 1);
     try {
-      for (const record of isControlBatch(header) ? [] : readRecords(batch, env.codecs)) {
-        if (record.offset < start) continue;
-        const output = outputOf(record);
-        bytes += recordBytes(output);
-        const isFull = records.length === recordsMax || bytes > HTTP_READ_BYTES_MAX;
-        if (isFull && records.length > 0) return { ok: true, records, next };
-        records.push(output);
-        next = record.offset + 1;
-      }
+      if (!isControlBatch(header) && !page.add(batch, env)) return page.finish();
     } catch (error) {
       if (!(error instanceof DecodeError) && !isFault(error, "corrupt")) throw error;
-      return next > start ? { ok: true, records, next } : unsound(start, end, error.message);
+      return page.next > start ? page.finish() : unsound(start, end, error.message);
     }
-    next = end;
+    page.next = end;
   }
-  return { ok: true, records, next };
+  return page.finish();
 }
 
 function outputOf({ offset, timestamp, key, value, headers }: BatchRecord): RecordOutput {
@@ -96,29 +157,77 @@ function startOf(log: PartitionLog, offset: ReadQuery["offset"]): number {
 
 type Services = Pick<BrokerServices, "env" | "permits">;
 
-/** Holds byte permits while whole batches are in memory; a cold read never takes those of hot ones. */
-async function withBatches(
+interface Held extends Taken {
+  readonly read: LogRead;
+  readonly release: () => void;
+}
+
+/** What one turn found; `more` permits were missing for it, and none are held any more. */
+type Turn = Held | Refused | "miss" | "out-of-range" | { readonly more: number };
+
+/** The permits that are not kept by what was found go back at once. */
+async function readOnce(
+  log: PartitionLog,
+  start: number,
+  query: ReadQuery,
+  env: Env,
+  permits: Semaphore,
+  bytes: number,
+  cacheOnly: boolean,
+): Promise<Turn> {
+  const { bytesMax, signal } = query;
+  await takePermits(permits, bytes, env.clock, signal);
+  let keptBytes = 0;
+  let takenBytes = bytes;
+  try {
+    const lease = new ReadLease();
+    const options = { bytesMax, isolation: "committed", cacheOnly, signal, lease } as const;
+    const read = await log.read(start, options);
+    if (read === null) return "miss";
+    if (!read.ok) return "out-of-range";
+    const taken = take(read, start, query, env);
+    if (!taken.ok || !taken.viewsLog) lease.end();
+    if (!taken.ok) return taken;
+    const missing = taken.heldBytes - bytes;
+    if (missing > 0) {
+      if (!permits.tryAcquire(missing)) return { more: taken.heldBytes };
+      takenBytes += missing;
+    }
+    keptBytes = taken.heldBytes;
+    return { ...taken, read, release: () => permits.release(keptBytes) };
+  } finally {
+    permits.release(takenBytes - keptBytes);
+  }
+}
+
+/**
+ * Memory first, then objects; a cold read never takes the permits of hot ones. How much records inflate
+ * to is known only afterwards: where permits are missing for it, all is dropped and read again with them.
+ */
+async function readHeld(
   log: PartitionLog,
   start: number,
   query: ReadQuery,
   { env, permits }: Services,
-): Promise<(Taken & { readonly read: LogRead }) | Refused | null> {
-  const { bytesMax, signal } = query;
+): Promise<Held | Refused | null> {
+  // One batch comes whatever its size. Out of the cache it is there already; out of objects it is not.
+  const coldBytes = Math.max(query.bytesMax, log.config.messageBytesMax);
   for (
-    const [permit, cacheOnly] of [[permits.hotFetch, true], [permits.coldFetch, false]] as const
+    const [permit, first, cacheOnly] of [
+      [permits.hotFetch, query.bytesMax, true],
+      [permits.coldFetch, coldBytes, false],
+    ] as const
   ) {
-    await permit.acquire(bytesMax, signal);
-    try {
-      const read = await log.read(start, { bytesMax, isolation: "committed", cacheOnly, signal });
-      if (read === null) continue;
-      if (!read.ok) return null;
-      const taken = take(read, start, query.recordsMax, env);
-      return taken.ok ? { read, ...taken } : taken;
-    } finally {
-      permit.release(bytesMax);
+    let bytes: number = first;
+    for (let turn = 0; turn < TURNS_MAX; turn++) {
+      const found = await readOnce(log, start, query, env, permit, bytes, cacheOnly);
+      if (found === "out-of-range") return null;
+      if (found === "miss") break;
+      if (!("more" in found)) return found;
+      bytes = Math.max(bytes, found.more);
     }
   }
-  return null;
+  throw busy();
 }
 
 function outOfRange(
@@ -127,6 +236,14 @@ function outOfRange(
 ): ReadAnswer {
   const message = `Cannot read offset ${start}: the log holds ${logStart} to ${highWatermark}`;
   return { ok: false, error: "OFFSET_OUT_OF_RANGE", message, logStart, highWatermark };
+}
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) work();
+    isDone = true;
+  };
 }
 
 /** `locate` is asked at each turn: a log that closed while we waited never wakes anybody again. */
@@ -143,20 +260,23 @@ export async function readFrom(
     if (!located.ok) return located;
     const { log } = located;
     start ??= startOf(log, query.offset);
-    const taken = await withBatches(log, start, query, services);
-    if (taken === null) return outOfRange(log, start);
-    if (!taken.ok) return taken;
-    const { records, next, read } = taken;
+    const held = await readHeld(log, start, query, services);
+    if (held === null) return outOfRange(log, start);
+    if (!held.ok) return held;
+    const { records, next, oversized, read, release } = held;
     const leftMs = endMs - clock.monotonicMs();
-    if (next > start || leftMs <= 0 || query.signal.aborted) {
+    if (next > start || oversized !== null || leftMs <= 0 || query.signal.aborted) {
       return {
         ok: true,
         records,
         next,
+        oversized,
         highWatermark: read.highWatermark,
         logStart: read.logStartOffset,
+        release: once(release),
       };
     }
+    release();
     if (log.highWatermark > start) continue;
     await waitForAdvance(log, services.env, leftMs, query.signal);
   }

@@ -1,22 +1,28 @@
 /**
  * One incarnation of a node, bottom up: registered, its predecessors recovered, then WAL, storage
- * engine and streams. It ends with the process; a newer one fences it.
+ * engine and streams. A newer one, or a recovery by another node, fences it for good.
  */
 import type { Env } from "../env/env.ts";
 import { type NodeEpoch, nodeEpoch, type NodeId } from "../lib/brand.ts";
-import { FaultError } from "../lib/errors.ts";
+import { FaultError, messageOf } from "../lib/errors.ts";
 import { SLOTS_MAX_DIR } from "../lib/limits.ts";
 import type { Uuid } from "../lib/uuid.ts";
 import type { Requester } from "../controller/command.ts";
 import { createManagers, type Managers } from "../controller/managers.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { ObjectStore } from "../object/object_store.ts";
+import { type Compactor, createCompactor } from "../storage/compaction/compactor.ts";
+import type { CompactionOptions } from "../storage/compaction/options.ts";
 import { createStorage } from "../storage/engine.ts";
+import type { EngineOptions } from "../storage/engine_options.ts";
 import { recoverNode } from "../storage/recover.ts";
+import type { NotUploaded } from "../storage/storage.ts";
 import type { WalPolicy } from "../storage/wal/batching.ts";
 import { createObjectWal } from "../storage/wal/object_wal.ts";
+import type { Wal } from "../storage/wal/wal.ts";
 import { createStreamClient } from "../stream/stream_client.ts";
 import type { StreamClient } from "../stream/stream.ts";
+import { type StoreWaitOptions, whileStoreFails } from "./store_wait.ts";
 
 export interface IncarnationOptions {
   readonly env: Env;
@@ -28,7 +34,14 @@ export interface IncarnationOptions {
   readonly host: string;
   readonly port: number;
   readonly walPolicy: WalPolicy;
+  readonly engineOptions?: Partial<EngineOptions>;
   readonly storeKind: "memory" | "dir" | "s3";
+  /** This process was registered before, and goes on only if nobody took its place. */
+  readonly again: boolean;
+  /** How long a store that fails holds up the recovery. */
+  readonly storeWait: StoreWaitOptions;
+  /** Absent: objects stay as they were uploaded. */
+  readonly compaction?: CompactionOptions;
   readonly onHealth: (problem: string | null) => void;
   /** The incarnation can never work again. */
   readonly onFatal: (fault: FaultError) => void;
@@ -39,13 +52,16 @@ export interface Incarnation {
   readonly streams: StreamClient;
   /** Why writes do not come through at the moment. */
   problem(): string | null;
-  /** Uploads and commits all that is acknowledged. Logs must be closed before. */
+  /** Uploads and commits all that is acknowledged, closes what streams are left. Logs must be closed before. */
   close(): Promise<void>;
+  /** Ends all waiting for the store; `close` still has to be called. */
+  abandon(fault: FaultError): NotUploaded;
 }
 
 async function register(options: IncarnationOptions): Promise<NodeEpoch> {
-  const { metadata, nodeId, incarnation, host, port } = options;
-  const decided = await metadata.submit({ type: "register-node", nodeId, incarnation, host, port });
+  const { metadata, nodeId, incarnation, host, port, again } = options;
+  const type = "register-node";
+  const decided = await metadata.submit({ type, nodeId, incarnation, host, port, again });
   if (!decided.ok) {
     throw new FaultError("fenced", `Cannot register: ${decided.detail}`, { retriable: false });
   }
@@ -79,62 +95,100 @@ function toFault(error: unknown): FaultError {
   });
 }
 
-/** A newer registration of the same node id ends this one at once, not only at its next write. */
+/** A newer registration or a recovery ends this incarnation at once, not only at its next write. */
 function watchRegistration(options: IncarnationOptions, epoch: NodeEpoch): () => void {
   const { metadata, nodeId, onFatal } = options;
   return metadata.onChange(({ nodes }) => {
     if (!nodes) return;
-    const current = metadata.view().nodes.get(nodeId)?.epoch;
-    if (current === epoch) return;
-    const message =
-      `Fenced: node ${nodeId} is registered again by another process (epoch ${current})`;
+    const row = metadata.view().nodes.get(nodeId);
+    if (row?.epoch === epoch && row.state === "live") return;
+    const message = row?.epoch === epoch
+      ? `Fenced: node ${nodeId} epoch ${epoch} is recovered by another node`
+      : `Fenced: node ${nodeId} is registered again by another process (epoch ${row?.epoch})`;
     onFatal(new FaultError("fenced", message, { retriable: false }));
   });
 }
 
-export async function startIncarnation(options: IncarnationOptions): Promise<Incarnation> {
-  const { env, store, metadata, clusterId, nodeId, onHealth, onFatal } = options;
-  const epoch = await register(options);
-  const requester = { nodeId, epoch };
-  const unwatch = watchRegistration(options, epoch);
-  const slots = options.storeKind === "s3" ? {} : { slotsMax: SLOTS_MAX_DIR };
-  const isCurrent = async () => (await metadata.fresh()).nodes.get(nodeId)?.epoch === epoch;
+function createWal(options: IncarnationOptions, epoch: NodeEpoch): Wal {
+  const { env, store, metadata, clusterId, nodeId, walPolicy, storeKind, onFatal } = options;
   const wal = createObjectWal({
     env,
     store,
     clusterId,
     nodeId,
     epoch,
-    policy: options.walPolicy,
-    checkEpoch: isCurrent,
-    ...slots,
+    policy: walPolicy,
+    // A directory on the same disk is as slow for the second write as for the first.
+    hedge: storeKind === "s3" && walPolicy.kind === "unmetered",
+    checkEpoch: async () => {
+      const row = (await metadata.fresh()).nodes.get(nodeId);
+      return row?.epoch === epoch && row.state === "live";
+    },
+    ...slotsOf(options),
   });
   wal.onFenced((reason) =>
     onFatal(new FaultError("fenced", `Fenced: ${reason}`, { retriable: false }))
   );
+  return wal;
+}
+
+function slotsOf({ storeKind }: IncarnationOptions): { readonly slotsMax?: number } {
+  return storeKind === "s3" ? {} : { slotsMax: SLOTS_MAX_DIR };
+}
+
+function startCompactor(
+  { env, store, clusterId, nodeId, compaction }: IncarnationOptions,
+  { objects, streams, compaction: manager }: Managers,
+): Compactor | null {
+  if (compaction === undefined) return null;
+  const parts = { env, store, clusterId, nodeId, objects, streams };
+  const compactor = createCompactor({ ...parts, compaction: manager, options: compaction });
+  compactor.start();
+  return compactor;
+}
+
+export async function startIncarnation(options: IncarnationOptions): Promise<Incarnation> {
+  const { env, store, metadata, clusterId, nodeId, storeWait, onHealth, onFatal } = options;
+  const epoch = await whileStoreFails(storeWait, () => register(options));
+  const requester = { nodeId, epoch };
+  const unwatch = watchRegistration(options, epoch);
+  const wal = createWal(options, epoch);
   const managers = createManagers(metadata, () => requester);
-  await recover(options, managers);
-  await assignLeaders(metadata, requester);
-  const { streams, objects } = managers;
+  try {
+    await whileStoreFails(storeWait, () => recover(options, managers));
+    await whileStoreFails(storeWait, () => assignLeaders(metadata, requester));
+  } catch (error) {
+    unwatch();
+    await wal.close();
+    throw error;
+  }
   const storage = createStorage({
     env,
     store,
     wal,
-    objects,
-    streams,
+    objects: managers.objects,
+    streams: managers.streams,
     clusterId,
     nodeId,
-    options: slots,
+    options: { ...options.engineOptions, ...slotsOf(options) },
     onHealth,
     onFatal: (error) => onFatal(toFault(error)),
   });
+  const streams = createStreamClient({ env, storage, streams: managers.streams });
+  const compactor = startCompactor(options, managers);
   return {
     requester,
-    streams: createStreamClient({ env, storage, streams }),
+    streams,
     problem: () => wal.state().problem,
-    close() {
+    abandon: (fault) => storage.abandon(fault),
+    async close() {
       unwatch();
-      return storage.close();
+      await compactor?.close();
+      // Streams that could not be closed are closed by the next recovery.
+      await streams.close().catch((error: unknown) => {
+        env.log.log("warn", "streams-close-failed", { error: messageOf(error) });
+      });
+      await storage.close();
     },
   };
 }

@@ -1,13 +1,12 @@
-/** The broker above one incarnation: partitions, topics, groups, handlers, connections. */
+/** The broker above one incarnation: partitions, topics, groups, handlers. Connections outlive it. */
 import type { Env } from "../env/env.ts";
 import type { NodeId } from "../lib/brand.ts";
-import { createBroker } from "../broker/broker.ts";
+import { type Broker, createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { Coordinator } from "../broker/group/coordinator.ts";
-import type { BrokerServices } from "../broker/handler.ts";
+import type { BrokerServices, Permits } from "../broker/handler.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
-import { createPermits, routesOf } from "../broker/routes.ts";
-import { createServer, type KafkaServer } from "../broker/server.ts";
+import { routesOf } from "../broker/routes.ts";
 import { logConfigOf } from "../broker/topic_config.ts";
 import { createTopics } from "../broker/topics.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
@@ -17,8 +16,10 @@ import type { Incarnation } from "./incarnation.ts";
 
 export interface KafkaSide {
   readonly services: BrokerServices;
-  readonly server: KafkaServer;
-  /** Connections first, then groups, then every log with its streams. */
+  readonly broker: Broker;
+  /** Answers that groups hold back go out; they are refused from then on. */
+  closeGroups(): void;
+  /** Groups first, then every log with its streams. Requests get retriable errors from then on. */
   close(): Promise<void>;
 }
 
@@ -29,7 +30,8 @@ export interface KafkaSideOptions {
   readonly config: BrokerConfig;
   readonly metadata: MetadataStore;
   readonly incarnation: Incarnation;
-  readonly listener: { readonly host: string; readonly port: number };
+  /** Of the whole node: they outlive the incarnation. */
+  readonly permits: Permits;
 }
 
 const openLog: OpenLog = async ({ metaStreamId, ...options }) => {
@@ -47,7 +49,7 @@ const openLog: OpenLog = async ({ metaStreamId, ...options }) => {
 };
 
 export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
-  const { env, nodeId, clusterId, config, metadata, incarnation, listener } = options;
+  const { env, nodeId, clusterId, config, metadata, incarnation, permits } = options;
   const requester = () => incarnation.requester;
   const partitions = createPartitions({
     env,
@@ -67,17 +69,15 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     partitions,
     topics: createTopics({ env, metadata, config }),
     config,
-    permits: createPermits(),
+    permits,
   };
   const coordinator = new Coordinator(services);
-  const broker = createBroker(env, routesOf({ ...services, coordinator }));
-  const server = createServer({ services, broker, listener });
   return {
     services,
-    server,
+    broker: createBroker(env, routesOf({ ...services, coordinator })),
+    closeGroups: () => coordinator.close(),
     async close() {
       coordinator.close();
-      await server.close();
       await partitions.close();
     },
   };

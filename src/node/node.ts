@@ -2,30 +2,37 @@
  * A node: built bottom-up, closed in reverse. Everything that can be refused (configuration, store,
  * addresses) is looked at before the node registers, because registering fences its predecessor.
  */
+import { settlesWithin } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
 import { randomUuid } from "../env/random.ts";
 import type { Listener, Listening } from "../env/listener.ts";
 import { nodeId as brandNodeId } from "../lib/brand.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
-import { METERED_PUTS_PER_HOUR } from "../lib/limits.ts";
+import { CLOSE_GRACE_MS, CLOSE_MS_MAX, STORE_START_WAIT_MS } from "../lib/limits.ts";
 import { uuidOf } from "../lib/uuid.ts";
 import { VERSION } from "../lib/version.ts";
 import type { HostPort } from "../config/options.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { listOf } from "../broker/property.ts";
+import { createPermits } from "../broker/routes.ts";
+import { createServer, type KafkaServer } from "../broker/server.ts";
 import { openCluster } from "../controller/cluster.ts";
-import { createCollector } from "../controller/collector.ts";
 import { openMetadata } from "../controller/controller.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
-import { createHttpApp } from "../http/app.ts";
+import { createHealthApp, createHttpApp } from "../http/app.ts";
+import type { NodeStatus } from "../http/port.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { probeStore } from "../object/probe.ts";
-import type { WalPolicy } from "../storage/wal/batching.ts";
+import { HttpFront } from "./http_front.ts";
+import { compactionOf } from "./compaction_settings.ts";
 import { HttpGateway } from "./http_gateway.ts";
-import { startIncarnation } from "./incarnation.ts";
-import { createKafkaSide, type KafkaSide } from "./kafka_side.ts";
+import type { KafkaSide } from "./kafka_side.ts";
+import { NodeLife } from "./life.ts";
 import { nodeStore } from "./node_store.ts";
+import { Opened } from "./opened.ts";
+import { engineOptionsOf, walPolicyOf } from "./storage_settings.ts";
 import { advertisedAddress, brokerConfigOf, type NodeSettings } from "./settings.ts";
+import { type StoreWaitOptions, untilStoreAnswers, whileStoreFails } from "./store_wait.ts";
 import { type StreamPair, webConnection } from "./web_connection.ts";
 
 export interface HttpListening {
@@ -44,6 +51,8 @@ export interface NodeOptions {
   /** The raw store; the node wraps it and closes it. */
   readonly store: ObjectStore;
   readonly storeKind: "memory" | "dir" | "s3";
+  /** How people call the store, for messages; its kind when absent. */
+  readonly storeName?: string;
   /** A store whose requests cost money is written to at a bounded rate. */
   readonly storeHasPrices: boolean;
   readonly listener: Listener;
@@ -61,34 +70,11 @@ export interface RunningNode {
   serve(pair: StreamPair): Promise<void>;
   /** Resolves once when the node can never work again; it should then be closed or exit. */
   readonly failed: Promise<FaultError>;
+  /**
+   * Ends within CLOSE_MS_MAX and CLOSE_GRACE_MS. Rejects with FaultError `timeout` when the store did not take
+   * everything until then: what was acknowledged lies in the WAL, and the next start recovers it.
+   */
   close(): Promise<void>;
-}
-
-/** What is open so far, in order of opening. */
-class Opened {
-  readonly #closers: (() => Promise<void> | void)[] = [];
-  #closing: Promise<void> | null = null;
-
-  add(close: () => Promise<void> | void): void {
-    this.#closers.push(close);
-  }
-
-  /** In reverse order, once; the first error is thrown after all had their turn. */
-  close(): Promise<void> {
-    return this.#closing ??= this.#closeAll();
-  }
-
-  async #closeAll(): Promise<void> {
-    const errors: unknown[] = [];
-    for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) {
-      try {
-        await close();
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-    if (errors.length > 0) throw errors[0];
-  }
 }
 
 interface Ports {
@@ -96,37 +82,25 @@ interface Ports {
   readonly http: HttpListening | null;
 }
 
-/** Connections and requests that come before the node is ready wait for it. */
+/** Connections that come before the node is ready wait for it; so do requests, within bounds. */
 async function openPorts(
   options: NodeOptions,
-  ready: Promise<Serving>,
+  ready: Promise<KafkaServer>,
+  front: HttpFront,
   opened: Opened,
 ): Promise<Ports> {
   const { listener, serveHttp, settings } = options;
   const kafka = settings.kafkaListen === null
     ? null
     : await listener.listen(settings.kafkaListen, (connection) => {
-      ready.then(({ kafkaSide }) => kafkaSide.server.serve(connection)).catch(() =>
-        connection.close()
-      );
+      ready.then((server) => server.serve(connection)).catch(() => connection.close());
     });
   if (kafka !== null) opened.add(() => kafka.close());
   const http = settings.httpListen === null
     ? null
-    : await serveHttp(async (request) => (await ready).fetch(request), settings.httpListen);
+    : await serveHttp((request) => front.fetch(request), settings.httpListen);
   if (http !== null) opened.add(() => http.close());
   return { kafka, http };
-}
-
-interface Serving {
-  readonly kafkaSide: KafkaSide;
-  fetch(request: Request): Promise<Response>;
-}
-
-function walPolicy(options: NodeOptions): WalPolicy {
-  return options.storeHasPrices
-    ? { kind: "metered", putsPerHour: METERED_PUTS_PER_HOUR }
-    : { kind: "unmetered" };
 }
 
 interface Deferred<T> {
@@ -169,6 +143,11 @@ class Health {
   }
 }
 
+function storeWait(options: NodeOptions): StoreWaitOptions & { readonly limitMs: number } {
+  const { env, storeKind, storeName = storeKind } = options;
+  return { env, storeName, limitMs: STORE_START_WAIT_MS };
+}
+
 interface Base {
   readonly env: Env;
   readonly store: ObjectStore;
@@ -181,43 +160,61 @@ async function openBase(options: NodeOptions, opened: Opened, health: Health): P
   const { env, settings } = options;
   const { clock, random, log } = env;
   const store = nodeStore(options.store, env);
-  if (options.storeKind !== "memory") await probeStore(store, { clock, random, log });
+  const wait = storeWait(options);
   const wanted = settings.clusterId === null ? {} : { clusterId: settings.clusterId };
-  const { clusterId } = await openCluster(store, { ...wanted, clock, random, log });
-  const incarnationId = uuidOf(randomUuid(random));
-  const metadata = await openMetadata({
-    store,
-    env,
-    clusterId,
-    nodeId: brandNodeId(settings.nodeId),
-    incarnation: incarnationId,
-    onPoll: (problem) => health.set("metadata", problem),
+  const { clusterId } = await untilStoreAnswers(wait, async () => {
+    if (options.storeKind !== "memory") await probeStore(store, { clock, random, log });
+    return await openCluster(store, { ...wanted, clock, random, log });
   });
+  const incarnationId = uuidOf(randomUuid(random));
+  const metadata = await whileStoreFails(wait, () =>
+    openMetadata({
+      store,
+      env,
+      clusterId,
+      nodeId: brandNodeId(settings.nodeId),
+      incarnation: incarnationId,
+      onPoll: (problem) => health.set("metadata", problem),
+    }));
   opened.add(() => metadata.close());
   return { env, store, clusterId, metadata, incarnationId };
+}
+
+function statusOf(options: NodeOptions, base: Base, notReady: () => string | null): NodeStatus {
+  const { env, clusterId } = base;
+  const { nodeId } = options.settings;
+  const renderMetrics = () => env.metrics.render();
+  return { notReady, renderMetrics, version: VERSION, clusterId, nodeId };
+}
+
+function httpFront(options: NodeOptions, base: Base): HttpFront {
+  const { env } = base;
+  const status = statusOf(options, base, () => front.notReady);
+  const app = createHealthApp({ env, status });
+  const front = new HttpFront({ clock: env.clock, health: async (request) => app.fetch(request) });
+  return front;
 }
 
 function httpFetch(
   options: NodeOptions,
   base: Base,
-  kafkaSide: KafkaSide,
+  { services }: KafkaSide,
   health: Health,
 ): (request: Request) => Promise<Response> {
-  const { env, clusterId } = base;
-  const { services } = kafkaSide;
   const app = createHttpApp({
-    env,
+    env: base.env,
     gateway: new HttpGateway(services),
+    producePermits: services.permits.produce,
     corsOrigins: listOf(services.config.text("skerry.http.cors.origins")),
-    status: {
-      notReady: () => health.problem,
-      renderMetrics: () => env.metrics.render(),
-      version: VERSION,
-      clusterId,
-      nodeId: options.settings.nodeId,
-    },
+    status: statusOf(options, base, () => health.problem),
   });
   return async (request) => await app.fetch(request);
+}
+
+/** What stands on the base: the broker's incarnations, and the Kafka server in front of them. */
+interface Upper {
+  readonly life: NodeLife;
+  readonly server: KafkaServer;
 }
 
 async function startBroker(
@@ -227,46 +224,65 @@ async function startBroker(
   bound: HostPort,
   opened: Opened,
   on: { readonly health: Health; readonly fail: (fault: FaultError) => void },
-): Promise<KafkaSide> {
-  const { env, store, clusterId, metadata } = base;
+): Promise<Upper> {
+  const { env } = base;
   const { settings } = options;
-  const nodeId = brandNodeId(settings.nodeId);
-  const { host, port } = advertisedAddress(settings, bound);
-  const incarnation = await startIncarnation({
-    env,
-    store,
-    metadata,
-    clusterId,
-    nodeId,
+  const listener = advertisedAddress(settings, bound);
+  const permits = createPermits();
+  const life = await NodeLife.start({
+    ...base,
+    ...listener,
+    nodeId: brandNodeId(settings.nodeId),
     incarnation: base.incarnationId,
-    host,
-    port,
-    walPolicy: walPolicy(options),
-    storeKind: options.storeKind,
-    onHealth: (problem) => on.health.set("upload", problem),
-    onFatal: on.fail,
-  });
-  on.health.watch(() => incarnation.problem());
-  opened.add(() => incarnation.close());
-  const collector = createCollector({
-    store,
-    env,
-    clusterId,
-    metadata,
-    requester: () => incarnation.requester,
-  });
-  opened.add(() => collector.close());
-  const kafkaSide = createKafkaSide({
-    env,
-    nodeId,
-    clusterId,
     config,
-    metadata,
-    incarnation,
-    listener: { host, port },
+    permits,
+    walPolicy: walPolicyOf(config, options.storeHasPrices),
+    engineOptions: engineOptionsOf(config),
+    storeKind: options.storeKind,
+    storeWait: storeWait(options),
+    ...compactionOf(config),
+    fetchOf: (kafkaSide) => httpFetch(options, base, kafkaSide, on.health),
+    onHealth: (part, problem) => on.health.set(part, problem),
+    fail: on.fail,
   });
-  opened.add(() => kafkaSide.close());
-  return kafkaSide;
+  on.health.watch(() => life.problem());
+  opened.add(() => life.close());
+  const server = createServer({
+    services: { env, config, permits },
+    broker: life.broker,
+    listener,
+  });
+  opened.add(() => {
+    life.quiesce();
+    return server.close();
+  });
+  return { life, server };
+}
+
+/** In order while the store takes what is left; past the time as a crash would, at which nothing is lost. */
+async function closeNode(
+  { env }: NodeOptions,
+  { metadata }: Base,
+  life: NodeLife,
+  opened: Opened,
+): Promise<void> {
+  const closing = opened.close();
+  if (await settlesWithin(env.clock, closing, CLOSE_MS_MAX)) return await closing;
+  const waiting = life.problem() ?? "the store does not answer";
+  const left = life.abandon(
+    new FaultError("closed", "The node was closed without waiting for the store", {
+      retriable: false,
+    }),
+  );
+  const rest = Promise.allSettled([metadata.close(), closing]);
+  await settlesWithin(env.clock, rest, CLOSE_GRACE_MS);
+  await settlesWithin(env.clock, opened.closeAtOnce(), CLOSE_GRACE_MS);
+  throw new FaultError(
+    "timeout",
+    `Closed without uploading ${left.durableBytes} acknowledged bytes in ${left.slots} WAL slots, which the ` +
+      `next start recovers; ${left.unacknowledgedBytes} bytes were not acknowledged: ${waiting}`,
+    { retriable: false },
+  );
 }
 
 /** Throws FaultError: `config` and `store-denied` before anything was changed, `fenced`, `data-loss`. */
@@ -274,28 +290,36 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const opened = new Opened();
   const health = new Health();
   const { promise: failed, resolve: fail } = deferred<FaultError>();
-  const { promise: ready, resolve: setReady, reject: setNeverReady } = deferred<Serving>();
+  const { promise: ready, resolve: setReady, reject: setNeverReady } = deferred<KafkaServer>();
   opened.add(() => options.store.close());
+  let front: HttpFront | null = null;
   try {
     const config = brokerConfigOf(options.settings.kafka);
     const base = await openBase(options, opened, health);
-    const ports = await openPorts(options, ready, opened);
+    front = httpFront(options, base);
+    const ports = await openPorts(options, ready, front, opened);
     const bound = ports.kafka ?? { host: "127.0.0.1", port: 0 };
     void failed.then(({ message }) => health.set("node", message));
-    const kafkaSide = await startBroker(options, base, config, bound, opened, { health, fail });
-    const fetch = httpFetch(options, base, kafkaSide, health);
-    setReady({ kafkaSide, fetch });
+    const { life, server } = await startBroker(options, base, config, bound, opened, {
+      health,
+      fail,
+    });
+    const fetch = (request: Request) => life.fetch(request);
+    setReady(server);
+    front.serve(fetch);
+    let closing: Promise<void> | null = null;
     return {
       clusterId: base.clusterId,
       kafka: ports.kafka === null ? null : { host: ports.kafka.host, port: ports.kafka.port },
       http: ports.http === null ? null : { url: ports.http.url },
       fetch,
-      serve: (pair) => kafkaSide.server.serve(webConnection(pair)),
+      serve: (pair) => server.serve(webConnection(pair)),
       failed,
-      close: () => opened.close(),
+      close: () => closing ??= closeNode(options, base, life, opened),
     };
   } catch (error) {
     setNeverReady(error);
+    front?.fail();
     await opened.close().catch((closing: unknown) => {
       options.env.log.log("warn", "close-failed", { error: messageOf(closing) });
     });

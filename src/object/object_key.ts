@@ -7,6 +7,7 @@ import { assert } from "../lib/assert.ts";
 import type { NodeEpoch, NodeId, ObjectId, Position } from "../lib/brand.ts";
 import { nodeEpoch, nodeId, objectId, position } from "../lib/brand.ts";
 import { toHex, toUtf8 } from "../lib/bytes.ts";
+import { clusterSegment } from "../lib/cluster_id.ts";
 import { SLOT_BYTES } from "../lib/limits.ts";
 import { md5 } from "../lib/md5.ts";
 
@@ -29,7 +30,7 @@ export function isKey(key: string): boolean {
 }
 
 function namespace(clusterId: string): string {
-  return `_kafka_${clusterId}`;
+  return `_kafka_${clusterSegment(clusterId)}`;
 }
 
 /** A decimal without sign or leading zero, as our formatters write it; null for anything else. */

@@ -3,9 +3,12 @@ import { test } from "node:test";
 import { silentLogger } from "../env/logger.ts";
 import { seededRandom } from "../env/random.ts";
 import { isFault, messageOf } from "../lib/errors.ts";
+import { PROBE_LEFT_AGE_MS_MIN } from "../lib/limits.ts";
+import { drive } from "../../tests/faults/world.ts";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { faultyStore } from "../../tests/support/faulty_store.ts";
 import { createMemoryStore } from "./memory.ts";
+import { probeKey } from "./object_key.ts";
 import type { ObjectStore } from "./object_store.ts";
 import { probeStore } from "./probe.ts";
 
@@ -27,6 +30,35 @@ test("a good store passes with few requests and is left clean", async () => {
   assert.deepEqual(await probe(), { clockSkewMs: 0 });
   assert.ok(store.calls.length <= 16, `${store.calls.length} requests`);
   assert.ok(await isEmpty(inner));
+});
+
+test("what a start left that was killed in its probe is deleted, what another one is at is not", async () => {
+  const { clock, inner, probe } = setUp();
+  await inner.put(probeKey("killed", "first"), new Uint8Array(1));
+  await clock.advance(PROBE_LEFT_AGE_MS_MIN);
+  await inner.put(probeKey("running", "first"), new Uint8Array(1));
+  await probe();
+  const keys: string[] = [];
+  for await (const { key } of inner.list("")) keys.push(key);
+  assert.deepEqual(keys, [probeKey("running", "first")]);
+});
+
+test("a store that is away is not judged: it can be probed again", async () => {
+  for (const code of ["store-unavailable", "timeout"] as const) {
+    const { clock, store, probe } = setUp();
+    for (let at = 1; at < 12; at++) {
+      const until = store.calls.length + at;
+      store.setPlan(({ number, isConditional, op }) =>
+        number >= until && !(isConditional && op === "put") ? { kind: "fail", code } : undefined
+      );
+      await assert.rejects(
+        drive(clock, probe()),
+        (error) => isFault(error, code) || isFault(error, "timeout"),
+      );
+      store.setPlan();
+      await probe();
+    }
+  }
 });
 
 const BROKEN: readonly (readonly [string, (store: ObjectStore) => Partial<ObjectStore>, RegExp])[] =

@@ -7,9 +7,10 @@ import type { Clock } from "../env/clock.ts";
 import type { Logger } from "../env/logger.ts";
 import type { Random } from "../env/random.ts";
 import { equalBytes, toHex } from "../lib/bytes.ts";
-import { FaultError, isFault, messageOf } from "../lib/errors.ts";
+import { type FaultCode, FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { createExactly } from "./create.ts";
-import { probeKey } from "./object_key.ts";
+import { PROBE_LEFT_AGE_MS_MIN, STORE_LIST_PAGE_KEYS } from "../lib/limits.ts";
+import { PROBE_PREFIX, probeKey } from "./object_key.ts";
 import type { ObjectStore } from "./object_store.ts";
 
 export interface ProbeOptions {
@@ -28,6 +29,9 @@ const BODY_BYTES = 64;
 /** Longest wait for the racing creates; start-up should fail while someone still looks at it. */
 const RACE_DEADLINE_MS = 20_000;
 
+/** Faults that leave the probe as they are. */
+const SAID_ENOUGH: readonly FaultCode[] = ["config", "store-unavailable", "timeout"];
+
 function fail(missing: string, cause?: unknown): never {
   throw new FaultError("config", `The object store cannot be used: ${missing}`, {
     retriable: false,
@@ -39,20 +43,24 @@ function check(condition: boolean, missing: string): void {
   if (!condition) fail(missing);
 }
 
-/** Throws FaultError("config") that names what is missing or why the store cannot be reached. */
+/**
+ * Throws FaultError: `config` names what is missing or what the store refuses; `store-unavailable` and `timeout`
+ * tell nothing about it, so it can be asked again.
+ */
 export async function probeStore(store: ObjectStore, options: ProbeOptions): Promise<ProbeReport> {
   const run = toHex(options.random.bytes(8));
   const keys = { first: probeKey(run, "first"), raced: probeKey(run, "raced") };
   const missing = probeKey(run, "missing");
   try {
-    const report = await probeCreate(store, keys.first, options);
+    const { storeNowMs, ...report } = await probeCreate(store, keys.first, options);
     await probeRace(store, keys.raced, options);
-    await probeReads(store, keys.first, run, keys);
-    await probeDelete(store, Object.values(keys), missing);
+    await probeRange(store, keys.first);
+    const left = await probeList(store, Object.values(keys), storeNowMs);
+    await probeDelete(store, Object.values(keys), [missing, ...left]);
     return report;
   } catch (error) {
     await store.delete(Object.values(keys)).catch(() => undefined);
-    if (isFault(error, "config") || !isFault(error)) throw error;
+    if (!isFault(error) || SAID_ENOUGH.includes(error.code)) throw error;
     return fail(messageOf(error), error);
   }
 }
@@ -67,7 +75,7 @@ async function probeCreate(
   store: ObjectStore,
   key: string,
   { clock }: ProbeOptions,
-): Promise<ProbeReport> {
+): Promise<ProbeReport & { readonly storeNowMs: number }> {
   const startedMs = clock.nowMs();
   const first = await store.put(key, body(0), { ifAbsent: true });
   const clockSkewMs = first.storeNowMs - (startedMs + clock.nowMs()) / 2;
@@ -77,7 +85,7 @@ async function probeCreate(
   const got = await store.get(key);
   check(got !== null, "an object cannot be read right after it was written");
   check(got !== null && equalBytes(got.bytes, body(0)), IGNORED);
-  return { clockSkewMs };
+  return { clockSkewMs, storeNowMs: first.storeNowMs };
 }
 
 async function probeRace(store: ObjectStore, key: string, options: ProbeOptions): Promise<void> {
@@ -94,32 +102,42 @@ async function probeRace(store: ObjectStore, key: string, options: ProbeOptions)
   );
 }
 
-async function probeReads(
-  store: ObjectStore,
-  key: string,
-  run: string,
-  keys: Readonly<Record<string, string>>,
-): Promise<void> {
+async function probeRange(store: ObjectStore, key: string): Promise<void> {
   const range = { start: 3, end: 9 };
   const part = await store.get(key, { range });
   check(
     part !== null && equalBytes(part.bytes, body(0).subarray(range.start, range.end)),
     "it does not answer range reads",
   );
+}
+
+/** Returns what starts that were killed in their probe have left. */
+async function probeList(
+  store: ObjectStore,
+  keys: readonly string[],
+  storeNowMs: number,
+): Promise<readonly string[]> {
   const listed: string[] = [];
-  for await (const info of store.list(probeKey(run, ""))) listed.push(info.key);
+  const left: string[] = [];
+  for await (const { key, lastModifiedMs } of store.list(PROBE_PREFIX)) {
+    if (keys.includes(key)) listed.push(key);
+    else if (storeNowMs - lastModifiedMs >= PROBE_LEFT_AGE_MS_MIN) left.push(key);
+    if (left.length >= STORE_LIST_PAGE_KEYS) break;
+  }
+  const isCut = left.length >= STORE_LIST_PAGE_KEYS;
   check(
-    listed.join() === Object.values(keys).toSorted().join(),
+    isCut || listed.join() === keys.toSorted().join(),
     "a listing does not show what was just written",
   );
+  return left;
 }
 
 async function probeDelete(
   store: ObjectStore,
   keys: readonly string[],
-  missing: string,
+  others: readonly string[],
 ): Promise<void> {
-  const { failed } = await store.delete([...keys, missing]);
+  const { failed } = await store.delete([...keys, ...others]);
   check(failed.length === 0, `it does not delete ${failed.join(", ")}`);
   for (const key of keys) {
     check(await store.head(key) === null, "an object is still there right after its deletion");

@@ -46,7 +46,7 @@ export const int32 = integer("int32", 32, {
   write: (writer, value) => writer.i32(value),
 });
 
-/** A safe integer; a larger value from outside does not decode. */
+/** A safe integer; a larger value from outside does not decode. For answers and records of our own. */
 export const int64 = fixed("int64", 0, {
   bytesMin: 8,
   read: (reader) => reader.i64(),
@@ -60,14 +60,20 @@ function readClamped(reader: ByteReader): number {
 }
 
 /**
- * An int64 that clients set to Long.MAX to say "past everything": such a value reads as the largest
- * safe integer. Only for positions and times that are compared, never stored.
+ * An int64 of a request: what is out of the safe range reads as the largest or the smallest safe integer,
+ * so that the API can say what is wrong with it instead of hanging up. Clients set Long.MAX to say "past
+ * everything". What is stored must ask `isClamped` first.
  */
 export const int64Clamped = fixed("int64", 0, {
   bytesMin: 8,
   read: readClamped,
   write: (writer, value) => writer.i64(value),
 });
+
+/** Whether a value may stand for one out of range. */
+export function isClamped(value: number): boolean {
+  return value >= Number.MAX_SAFE_INTEGER || value <= Number.MIN_SAFE_INTEGER;
+}
 
 export const bool = fixed("bool", false, {
   bytesMin: 1,

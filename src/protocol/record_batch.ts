@@ -246,6 +246,13 @@ export function assignOffsets(
   seal(batch, view);
 }
 
+/** Corrects the largest time in the header of an admitted batch, in place. */
+export function setMaxTimestamp(batch: Uint8Array, maxTimestampMs: number): void {
+  const view = viewOf(batch);
+  setInt64(view, MAX_TIMESTAMP_AT, maxTimestampMs);
+  seal(batch, view);
+}
+
 /** A batch with the given header fields around record bytes that are already compressed. */
 function assemble(
   header: Omit<BatchHeader, "crc" | "batchLength">,

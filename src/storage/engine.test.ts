@@ -4,7 +4,8 @@ import { CLUSTER, EngineWorld, keysOf, NODE } from "../../tests/support/engine_w
 import type { Verdict } from "../../tests/support/faulty.ts";
 import { bases, record } from "../../tests/support/records.ts";
 import { streamId } from "../lib/brand.ts";
-import { type FaultCode, isFault } from "../lib/errors.ts";
+import { type FaultCode, FaultError, isFault } from "../lib/errors.ts";
+import { LOG_CACHE_BLOCK_STREAMS_MAX } from "../lib/limits.ts";
 import { ReadLease } from "../lib/read_lease.ts";
 import { walEpochPrefix } from "../object/object_key.ts";
 import type { UploadCommit } from "./ports.ts";
@@ -220,6 +221,28 @@ describe("storage engine", () => {
     assert.ok(slots.length <= 1, "at most the newest slot stays");
   });
 
+  test("an engine that is given up says what it leaves, and closes without the store", async () => {
+    let verdict: Verdict = "ok";
+    const { storage, wal, fatal, world } = await started(1, { judge: () => verdict });
+    await storage.append(record(0, 0, 1, 500)).durable;
+    verdict = "hang";
+    const appended = storage.append(record(0, 1, 1, 300));
+    await world.clock.settle();
+    const forced = storage.forceUpload(streamId(0));
+    const closing = storage.close();
+    await world.clock.settle();
+    const left = storage.abandon(new FaultError("closed", "Given up", { retriable: false }));
+    assert.ok(left.durableBytes >= 500 && left.unacknowledgedBytes >= 300, JSON.stringify(left));
+    assert.equal(left.slots, 2);
+    await assert.rejects(appended.durable, withCode("closed"));
+    assert.equal(wal.state().unacknowledgedBytes, 0);
+    assert.deepEqual(fatal, []);
+    // The upload under way never ends here: its owner bounds the wait.
+    void forced.catch(() => {});
+    void closing.catch(() => {});
+    assert.throws(() => storage.append(record(0, 2)), withCode("closed"));
+  });
+
   test("what no object holds is a loss, what the store lost is missing", async () => {
     const { storage, world } = await started(1, { options: { logCacheBytesMax: 1000 } });
     await assert.rejects(storage.read(streamId(0), 0, 1, NO_LIMIT), withCode("data-loss"));
@@ -230,4 +253,113 @@ describe("storage engine", () => {
     await world.store.delete(await keysOf(world.store));
     await assert.rejects(storage.read(streamId(0), 0, 4, NO_LIMIT), withCode("object-missing"));
   });
+
+  test("S3StorageTest: 233@10, 233@11 and 234@100 of 100 bytes; 90 bytes are one record, 200 are two", async () => {
+    const { storage } = await started(0);
+    const appends = [record(233, 10, 1, 100), record(233, 11, 2, 100), record(234, 100, 1, 100)]
+      .map((one) => storage.append(one).durable);
+    await Promise.all(appends);
+    for (const [bytesMax, expected] of [[90, [10]], [200, [10, 11]]] as const) {
+      assert.deepEqual(bases(await storage.read(streamId(233), 10, 13, { bytesMax })), expected);
+    }
+  });
+
+  test("S3StorageTest: refused at the third append, the upload commits one stream object, no ranges", async () => {
+    const commits: UploadCommit[] = [];
+    const { storage, world, ports } = await started(1, {
+      options: { slotsMax: 2, uploadBytes: 1e9 },
+    });
+    const commit = ports.objects.commitUpload.bind(ports.objects);
+    ports.objects.commitUpload = (c) => {
+      commits.push(c);
+      return commit(c);
+    };
+    const appends = [0, 1].map((offset) => storage.append(record(0, offset)).durable);
+    await Promise.all(appends);
+    await storage.append(record(0, 2)).durable.catch(() => {});
+    await world.clock.advance(1_000);
+    assert.equal(commits[0]?.streamSetObject, null);
+    assert.equal(commits[0]?.streamObjects[0]?.range.start, 0);
+  });
+
+  test("records that cannot be uploaded for too long refuse new ones, until they are", async () => {
+    let verdict: Verdict = "fail";
+    const { storage, world, env } = await withEnv(1, {
+      options: { uploadIntervalMs: 60_000, ageMsMax: 300_000 },
+      judge: (method) => method === "commitUpload" ? verdict : "ok",
+    });
+    const sinceMs = env.clock.nowMs();
+    await storage.append(record(0, 0)).durable;
+    const shown = () =>
+      /^skerry_log_cache_uncommitted_since_seconds (.*)$/m.exec(env.metrics.render());
+    assert.equal(Number(shown()?.[1]), sinceMs / 1_000);
+    await world.clock.advance(299_000);
+    await storage.append(record(0, 1)).durable;
+    await world.clock.advance(2_000);
+    assert.throws(
+      () => storage.append(record(0, 2)),
+      (error) =>
+        isFault(error, "overloaded") && error.retriable && /since 301 s/.test(error.message),
+    );
+    verdict = "ok";
+    await world.clock.advance(10_000);
+    await storage.append(record(0, 2)).durable;
+    await world.clock.advance(120_000);
+    assert.equal(Number(shown()?.[1]), 0);
+  });
+
+  test("a block with as many streams as fit a commit is uploaded", async () => {
+    let reservations = 0;
+    const { storage } = await started(0, {
+      judge: (method) => {
+        if (method !== "reserveIds") return "ok";
+        reservations += 1;
+        return "hang";
+      },
+    });
+    const append = (stream: number) => storage.append(record(stream, 0)).durable;
+    const streams = [...Array(LOG_CACHE_BLOCK_STREAMS_MAX).keys()];
+    await Promise.all(streams.slice(1).map(append));
+    assert.equal(reservations, 0);
+    await append(0);
+    assert.equal(reservations, 1);
+  });
+
+  test("above four fifths of a cap uploads do not keep their pace (AutoMQ 3513)", async () => {
+    const { storage, world } = await started(4, {
+      // A byte per second: without a hurry it would take hours.
+      options: { logCacheBytesMax: 12_000, uploadBytes: 4_000, uploadBytesPerSecond: 1 },
+    });
+    const ends = () => [0, 1, 2].map((id) => world.metadata.stream(streamId(id))?.end);
+    for (const stream of [0, 1, 2]) {
+      for (let i = 0; i < 4; i++) await storage.append(record(stream, i, 1, 1_000)).durable;
+      await world.clock.settle();
+    }
+    assert.deepEqual(ends(), [4, 0, 0], "only the first need not wait for its turn");
+    await storage.append(record(3, 0, 1, 1_000)).durable;
+    await world.clock.settle();
+    assert.deepEqual(ends(), [4, 4, 4]);
+  });
+
+  test("a million records of one byte cost their bytes and a number each", async () => {
+    const { storage, world, env } = await withEnv(1);
+    const count = 100_000;
+    for (let i = 0; i < count; i++) void storage.append(record(0, i, 1, ONE_BYTE));
+    await world.clock.settle();
+    const shown = Number(/^skerry_log_cache_bytes (.*)$/m.exec(env.metrics.render())?.[1]);
+    assert.ok(shown / count < 34 + 41, `${shown / count} bytes per record`);
+    await world.drive(storage.forceUpload(streamId(0)));
+    assert.equal(world.metadata.stream(streamId(0))?.end, count);
+    assert.deepEqual(bases(await storage.read(streamId(0), 77_777, count, { bytesMax: 2 })), [
+      77_777,
+      77_778,
+    ]);
+  });
 });
+
+const ONE_BYTE = new Uint8Array(1);
+
+async function withEnv(streams: number, options: Parameters<EngineWorld["start"]>[0] = {}) {
+  const engine = await started(streams, options);
+  return { ...engine, env: engine.world.env };
+}

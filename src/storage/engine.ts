@@ -7,7 +7,7 @@ import { assert } from "../lib/assert.ts";
 import type { Cancel } from "../env/clock.ts";
 import type { Offset, StreamId } from "../lib/brand.ts";
 import { FaultError, isFault, messageOf } from "../lib/errors.ts";
-import { LOG_CACHE_BLOCK_STREAMS_MAX } from "../lib/limits.ts";
+import { LOG_CACHE_BLOCK_STREAMS_MAX, STREAM_RECORD_HEADER_BYTES } from "../lib/limits.ts";
 import { BlockCache } from "./block_cache/block_cache.ts";
 import { LogCache } from "./cache/log_cache.ts";
 import type { LogCacheBlock } from "./cache/log_cache_block.ts";
@@ -16,14 +16,24 @@ import { ViewedMemory } from "./cache/viewed_memory.ts";
 import { AppendQueue } from "./engine_appends.ts";
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions, type EngineParts } from "./engine_options.ts";
 import type { UploadCommit } from "./ports.ts";
-import type { Append, ReadOptions, Storage } from "./storage.ts";
-import { encodedBytes, type StreamRecord } from "./stream_record.ts";
+import { RecordMemory } from "./record_list.ts";
+import type { Append, NotUploaded, ReadOptions, Storage } from "./storage.ts";
+import type { StreamRecord } from "./stream_record.ts";
 import { Uploader } from "./upload/uploader.ts";
+import { walPlaces } from "./wal/wal_object.ts";
 
 /** So that two more blocks fit while one is being uploaded. */
 const BLOCKS_PER_CACHE = 3;
 /** A block is uploaded when it spans this share of the slots: the next one still has room. */
 const BLOCKS_PER_SLOT_CAP = 2;
+/** Share of a cap from which on uploads go as fast as they can: before producers are refused. */
+const HURRY_ABOVE = 0.8;
+
+/** When a block that is not committed got its first record. */
+interface OpenedAt {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
 
 export function createStorage(parts: EngineParts): Storage {
   return new Engine(parts);
@@ -36,10 +46,12 @@ class Engine implements Storage {
   readonly #blockCache: BlockCache;
   readonly #uploader: Uploader;
   readonly #viewed = new ViewedMemory();
-  readonly #appends = new AppendQueue((records, slot) => this.#onDurable(records, slot));
+  readonly #appends = new AppendQueue((body, slot) => this.#onDurable(body, slot));
   #lastSlot: number;
   #trimmedTo: number;
   #cancelTimer: Cancel | null = null;
+  /** Of blocks that are not committed, in their order. */
+  readonly #openedAt: OpenedAt[] = [];
   #fault: FaultError | null = null;
   #closing: Promise<void> | null = null;
 
@@ -47,7 +59,7 @@ class Engine implements Storage {
     this.#parts = parts;
     this.#options = { ...DEFAULT_ENGINE_OPTIONS, ...parts.options };
     const { store, clusterId, objects, streams, env, wal } = parts;
-    const { splitBytes, idBlock } = this.#options;
+    const { splitBytes, idBlock, uploadBytesPerSecond } = this.#options;
     this.#cache = new LogCache(this.#options.logCacheBytesMax);
     this.#blockCache = new BlockCache({
       store,
@@ -65,6 +77,7 @@ class Engine implements Storage {
       streams,
       splitBytes,
       idBlock,
+      bytesPerSecond: uploadBytesPerSecond,
       walTrimAfter: (block) => this.#walTrimAfter(block),
       onCommitted: (block, commit) => this.#onCommitted(block, commit),
       onHealth: (problem) => parts.onHealth?.(problem),
@@ -94,27 +107,44 @@ class Engine implements Storage {
   }
 
   #admit(): void {
+    const problem = this.#backPressure(1) ?? this.#ageProblem();
+    if (problem === null) return;
+    this.#makeRoom();
+    throw new FaultError("overloaded", problem, { retriable: true });
+  }
+
+  /** What is above this share of a cap; null when nothing is. */
+  #backPressure(share: number): string | null {
     const { logCacheBytesMax, slotsMax } = this.#options;
     const bytes = this.#cache.uncommittedBytes;
     const slots = this.#lastSlot + 1 - this.#trimmedTo;
-    if (bytes < logCacheBytesMax && slots < slotsMax) return;
-    this.#makeRoom();
-    throw new FaultError("overloaded", `${bytes} bytes in ${slots} WAL slots wait for upload`, {
-      retriable: true,
-    });
+    if (bytes < share * logCacheBytesMax && slots < share * slotsMax) return null;
+    return `${bytes} bytes in ${slots} WAL slots wait for upload`;
+  }
+
+  /** Only while an upload is late: then the time is worth a look per append. */
+  #ageProblem(): string | null {
+    const oldest = this.#openedAt[0];
+    if (oldest === undefined || this.#uploader.pending === 0) return null;
+    const ageMs = this.#parts.env.clock.monotonicMs() - oldest.monotonicMs;
+    if (ageMs < this.#options.ageMsMax) return null;
+    return `Records wait for upload since ${Math.round(ageMs / 1_000)} s`;
   }
 
   /** Blocks under way make room by themselves; without any the open block must go. */
   #makeRoom(): void {
     if (this.#uploader.pending === 0) this.#archive();
+    this.#uploader.hurry();
   }
 
-  #onDurable(records: readonly StreamRecord[], slot: number): void {
+  #onDurable(body: Uint8Array, slot: number): void {
+    const memory = new RecordMemory(body);
     let bytes = 0;
-    for (const record of records) {
-      if (this.#cache.open?.continues(record) === false) this.#archive();
-      this.#cache.put(record, slot);
-      bytes += encodedBytes(record);
+    for (const at of walPlaces(body)) {
+      if (this.#cache.open?.continuesWith(memory, at) === false) this.#archive();
+      if (this.#cache.open === null) this.#noteOpened();
+      this.#cache.putStored(memory, at, slot);
+      bytes += STREAM_RECORD_HEADER_BYTES + memory.payloadBytesAt(at);
     }
     const { metrics, clock } = this.#parts.env;
     metrics.count("skerry_append_bytes_total", {}, bytes);
@@ -123,7 +153,13 @@ class Engine implements Storage {
     else if (this.#cancelTimer === null) {
       this.#cancelTimer = clock.after(this.#options.uploadIntervalMs, () => this.#archive());
     }
+    if (this.#backPressure(HURRY_ABOVE) !== null) this.#makeRoom();
     this.#showSizes();
+  }
+
+  #noteOpened(): void {
+    const { clock } = this.#parts.env;
+    this.#openedAt.push({ monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() });
   }
 
   #isOpenFull(): boolean {
@@ -140,8 +176,10 @@ class Engine implements Storage {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     const block = this.#cache.archive();
-    if (block === null) return;
-    this.#uploader.submit(block).catch((error: unknown) => this.#fail(error));
+    const openedAt = this.#openedAt.at(-1);
+    if (block === null || openedAt === undefined) return;
+    const filledInMs = this.#parts.env.clock.monotonicMs() - openedAt.monotonicMs;
+    this.#uploader.submit(block, filledInMs).catch((error: unknown) => this.#fail(error));
   }
 
   /** Blocks commit in WAL order: all that is older is committed by then. */
@@ -155,6 +193,7 @@ class Engine implements Storage {
       this.#blockCache.learn(streamSetObject.objectId, streamSetObject.ranges);
     }
     this.#cache.markCommitted(block);
+    this.#openedAt.shift();
     this.#trimmedTo = walTrim;
     this.#parts.wal.trim(walTrim);
     this.#forgetFreed();
@@ -173,6 +212,8 @@ class Engine implements Storage {
     metrics.gauge("skerry_log_cache_bytes", this.#cache.bytes);
     metrics.gauge("skerry_log_cache_uncommitted_bytes", this.#cache.uncommittedBytes);
     metrics.gauge("skerry_wal_uncommitted_slots", this.#lastSlot + 1 - this.#trimmedTo);
+    const sinceMs = this.#openedAt[0]?.wallMs ?? 0;
+    metrics.gauge("skerry_log_cache_uncommitted_since_seconds", sinceMs / 1_000);
   }
 
   #fail(error: unknown): void {
@@ -184,10 +225,27 @@ class Engine implements Storage {
         cause: error,
       });
     this.#parts.env.log.log("error", "storage-stopped", { error: messageOf(error) });
+    this.#stop(this.#fault);
+    this.#parts.onFatal?.(error);
+  }
+
+  #stop(fault: FaultError): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    this.#uploader.stop(this.#fault);
-    this.#parts.onFatal?.(error);
+    this.#uploader.stop(fault);
+  }
+
+  abandon(fault: FaultError): NotUploaded {
+    const { wal } = this.#parts;
+    const left = {
+      durableBytes: this.#cache.uncommittedBytes,
+      slots: this.#lastSlot + 1 - this.#trimmedTo,
+      unacknowledgedBytes: wal.state().unacknowledgedBytes,
+    };
+    this.#fault ??= fault;
+    this.#stop(this.#fault);
+    wal.abandon(fault);
+    return left;
   }
 
   async read(
@@ -222,6 +280,7 @@ class Engine implements Storage {
   async forceUpload(stream: StreamId): Promise<void> {
     if (this.#fault !== null) throw this.#fault;
     if (this.#cache.open?.run(stream) !== undefined) this.#archive();
+    this.#uploader.hurry();
     await this.#uploader.committedOf((block) => block.run(stream) !== undefined);
   }
 
@@ -234,6 +293,7 @@ class Engine implements Storage {
   async #shutDown(): Promise<void> {
     await this.#appends.settled();
     this.#archive();
+    this.#uploader.hurry();
     try {
       await this.#uploader.drain();
     } catch (error) {

@@ -3,23 +3,22 @@
  * order in which promises are looked at: a log cache in another order would let a trim cover lost records.
  */
 import { assert } from "../lib/assert.ts";
-import type { StreamRecord } from "./stream_record.ts";
 import type { Appended } from "./wal/wal.ts";
 
 interface Group {
   readonly slot: number;
-  readonly records: StreamRecord[];
   /** Resolves once the records were handed on. */
   readonly delivered: Promise<void>;
-  readonly walDurable: Promise<void>;
-  isDurable: boolean;
+  readonly walDurable: Promise<Uint8Array>;
+  /** The WAL object, once it is durable. */
+  body: Uint8Array | null;
 }
 
 export class AppendQueue {
   readonly #groups: Group[] = [];
-  readonly #deliver: (records: readonly StreamRecord[], slot: number) => void;
+  readonly #deliver: (body: Uint8Array, slot: number) => void;
 
-  constructor(deliver: (records: readonly StreamRecord[], slot: number) => void) {
+  constructor(deliver: (body: Uint8Array, slot: number) => void) {
     this.#deliver = deliver;
   }
 
@@ -29,19 +28,15 @@ export class AppendQueue {
   }
 
   /** Resolves when the record is durable and handed on. Records of one bulk share the promise. */
-  add({ record, slot, durable }: Appended): Promise<void> {
+  add({ slot, durable }: Pick<Appended, "slot" | "durable">): Promise<void> {
     const last = this.#groups.at(-1);
     assert(last === undefined || slot >= last.slot, `WAL went back to slot ${slot}`);
-    if (last?.walDurable === durable && last.slot === slot) {
-      last.records.push(record);
-      return last.delivered;
-    }
+    if (last?.walDurable === durable) return last.delivered;
     const group: Group = {
       slot,
-      records: [record],
       walDurable: durable,
-      isDurable: false,
-      delivered: durable.then(() => this.#onDurable(group), (error: unknown) => {
+      body: null,
+      delivered: durable.then((body) => this.#onDurable(group, body), (error: unknown) => {
         this.#drop(group);
         throw error;
       }),
@@ -57,11 +52,12 @@ export class AppendQueue {
     await Promise.allSettled(this.#groups.map(({ delivered }) => delivered));
   }
 
-  #onDurable(group: Group): void {
-    group.isDurable = true;
-    while (this.#groups[0]?.isDurable === true) {
-      const { records, slot } = this.#groups.shift()!;
-      this.#deliver(records, slot);
+  #onDurable(group: Group, durable: Uint8Array): void {
+    group.body = durable;
+    for (let head = this.#groups[0]; head !== undefined; head = this.#groups[0]) {
+      if (head.body === null) return;
+      this.#groups.shift();
+      this.#deliver(head.body, head.slot);
     }
   }
 

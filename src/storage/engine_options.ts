@@ -8,6 +8,7 @@ import {
   OBJECT_ID_BLOCK,
   RANGE_INDEX_BYTES_MAX,
   STREAM_OBJECT_SPLIT_BYTES,
+  UNCOMMITTED_AGE_MS_MAX,
   UNCOMMITTED_SLOTS_MAX,
   UPLOAD_BLOCK_BYTES,
   UPLOAD_INTERVAL_MS,
@@ -25,6 +26,10 @@ export interface EngineOptions {
   readonly uploadIntervalMs: number;
   /** Uncommitted WAL slots past which appends are refused. */
   readonly slotsMax: number;
+  /** Age of the oldest uncommitted record past which appends are refused. */
+  readonly ageMsMax: number;
+  /** Rate of uploads; null to follow the producers. Neither holds when somebody waits or room gets short. */
+  readonly uploadBytesPerSecond: number | null;
   readonly splitBytes: number;
   readonly blockCacheBytesMax: number;
   readonly indexCacheBytesMax: number;
@@ -37,6 +42,8 @@ export const DEFAULT_ENGINE_OPTIONS: EngineOptions = {
   uploadBytes: UPLOAD_BLOCK_BYTES,
   uploadIntervalMs: UPLOAD_INTERVAL_MS,
   slotsMax: UNCOMMITTED_SLOTS_MAX,
+  ageMsMax: UNCOMMITTED_AGE_MS_MAX,
+  uploadBytesPerSecond: null,
   splitBytes: STREAM_OBJECT_SPLIT_BYTES,
   blockCacheBytesMax: BLOCK_CACHE_BYTES_MAX,
   indexCacheBytesMax: INDEX_CACHE_BYTES_MAX,

@@ -116,6 +116,8 @@ export interface OwnedRange {
 export interface StreamObjectRef extends ObjectRef {
   readonly start: Offset;
   readonly end: Offset;
+  /** Objects that a composite links to; absent when it holds its data itself. */
+  readonly links?: number;
 }
 
 export interface StreamObjectsView {
@@ -133,6 +135,34 @@ export interface ObjectManager {
   streamSetObjects(node: NodeId): readonly StreamSetRef[];
   /** Brings the local replica up to the end of the metadata log. */
   refresh(): Promise<void>;
+}
+
+/** New objects in place of old ones, in one step. What the new ones leave out must be dead. */
+export interface CompactionCommit {
+  readonly streamSetObject: NewStreamSetObject | null;
+  readonly streamObjects: readonly NewStreamObject[];
+  /** Which of the stream objects are composites, and what they link to. */
+  readonly composites: readonly {
+    readonly objectId: ObjectId;
+    readonly links: readonly ObjectId[];
+  }[];
+  /** The old objects, with the ranges that their indexes name. */
+  readonly replaces: readonly {
+    readonly objectId: ObjectId;
+    readonly ranges: readonly StreamRange[];
+  }[];
+}
+
+/** What compaction needs of metadata beside the object manager. Views come from the local replica. */
+export interface CompactionManager {
+  /** Grows with every change of metadata: what was looked at here needs no second look. */
+  position(): Position;
+  /** Streams that this node holds or was the last to hold, with the number of their objects. */
+  heldStreams(): Iterable<{ readonly streamId: StreamId; readonly objects: number }>;
+  /** Data objects of the whole cluster. */
+  objectCount(): number;
+  isCommitted(id: ObjectId): boolean;
+  commitCompaction(commit: CompactionCommit): Promise<Outcome>;
 }
 
 /** A WAL of a dead incarnation, as the recoverer sees it after BeginRecovery. */

@@ -26,7 +26,9 @@ function replayed(streams: readonly StreamView[], records: readonly StreamRecord
   const replay = new Replay("wal", streams);
   for (const one of records) replay.add(one);
   const block = replay.takeBlock();
-  const runs = block.runs().map((run) => [run.streamId, bases(run.records)]);
+  const runs = block.runs().map((
+    run,
+  ) => [run.streamId, Array.from({ length: run.length }, (_, i) => run.startAt(i))]);
   return { runs, ends: replay.ends().map(({ streamId: id, end }) => [id, end]) };
 }
 

@@ -152,7 +152,9 @@ class WrittenObjects {
       ? planUpload(runs)
       : { streamSet: [], streamObjects: runs };
     const ids = await this.#ids.take(objectCount(plan));
-    const uploaded = await uploadPlan({ ...this.#options, memory: this.#memory }, plan, ids);
+    const { clock } = this.#options.env;
+    const target = { ...this.#options, clock, memory: this.#memory };
+    const uploaded = await uploadPlan(target, plan, ids);
     this.#streamSetObject ??= uploaded.streamSetObject;
     this.#streamObjects.push(...uploaded.streamObjects);
   }

@@ -3,11 +3,12 @@
  * It joins WAL, log cache, uploader and block cache; it knows nothing of Kafka.
  */
 import type { Offset, StreamId } from "../lib/brand.ts";
+import type { FaultError } from "../lib/errors.ts";
 import type { ReadLease } from "../lib/read_lease.ts";
 import type { StreamRecord } from "./stream_record.ts";
 
 export interface Append {
-  /** The record as stored; its payload is a view of the WAL's memory. */
+  /** The record as stored; its payload is a view of the WAL's memory, until the next append. */
   readonly record: StreamRecord;
   /** Resolves when durable, in append order over all streams. */
   readonly durable: Promise<void>;
@@ -21,6 +22,15 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
   /** Ended by the reader when it views none of the records any more; without one their memory is not used again. */
   readonly lease?: ReadLease;
+}
+
+/** What an engine that was given up leaves to recovery. */
+export interface NotUploaded {
+  /** Acknowledged, and safe in the WAL. */
+  readonly durableBytes: number;
+  readonly slots: number;
+  /** Not acknowledged: it may be stored or not. */
+  readonly unacknowledgedBytes: number;
 }
 
 export interface Storage {
@@ -40,4 +50,9 @@ export interface Storage {
   forceUpload(stream: StreamId): Promise<void>;
   /** Uploads and commits all, then closes the WAL. */
   close(): Promise<void>;
+  /**
+   * Gives up at once, as a crash would: what waits fails with the fault, and closing waits for the store no more.
+   * What was acknowledged lies in the WAL, for the next start to recover.
+   */
+  abandon(fault: FaultError): NotUploaded;
 }

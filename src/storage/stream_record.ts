@@ -35,8 +35,12 @@ export function encodedBytes(record: StreamRecord): number {
 }
 
 /** Writes the record at a position of `target`; returns the position behind it. */
-export function writeStreamRecord(target: Uint8Array, at: number, record: StreamRecord): number {
-  const view = viewOf(target);
+export function writeStreamRecord(
+  target: Uint8Array,
+  at: number,
+  record: StreamRecord,
+  view = viewOf(target),
+): number {
   view.setUint8(at, STREAM_RECORD_MAGIC);
   setInt64(view, at + 1, record.streamId);
   setInt64(view, at + 9, record.epoch);
@@ -48,13 +52,16 @@ export function writeStreamRecord(target: Uint8Array, at: number, record: Stream
 }
 
 /** Reads the record at a position; the payload is a view of `source`. */
-export function readStreamRecord(source: Uint8Array, at: number): StreamRecord {
+export function readStreamRecord(
+  source: Uint8Array,
+  at: number,
+  view = viewOf(source),
+): StreamRecord {
   if (at + STREAM_RECORD_HEADER_BYTES > source.length) {
     throw new DecodeError(
       `Cannot read stream record: header at ${at} passes the end ${source.length}`,
     );
   }
-  const view = viewOf(source);
   const magic = view.getUint8(at);
   if (magic !== STREAM_RECORD_MAGIC) {
     throw new DecodeError(`Cannot read stream record: invalid magic ${magic}`);

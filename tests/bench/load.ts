@@ -5,6 +5,7 @@
 import { connect, type Socket } from "node:net";
 import process from "node:process";
 import { createCodecs } from "../../src/adapters/codecs.ts";
+import { viewOf } from "../../src/lib/bytes.ts";
 import { FrameDecoder } from "../../src/protocol/frame.ts";
 import { produceApi } from "../../src/protocol/message/00_produce.ts";
 import { fetchApi } from "../../src/protocol/message/01_fetch.ts";
@@ -23,6 +24,9 @@ export interface Measured {
 const TOPIC = "bench";
 const FRAME_BYTES_MAX = 1 << 28;
 const FETCH_BYTES = 1 << 20;
+export const PARTITIONS = 8;
+/** Where a produce answer (version 9, one partition of our topic) has its error code. */
+const ERROR_CODE_AT = 4 + 1 + 1 + (1 + TOPIC.length) + 1 + 4;
 
 function batchOf({ records, valueBytes }: Workload): Uint8Array {
   const value = Uint8Array.from({ length: valueBytes }, (_, i) => (i * 31) & 0xff);
@@ -129,17 +133,21 @@ async function overTcp(workload: Workload, kafka: string, samples: Samples): Pro
   const share = Math.ceil(workload.requests / workload.connections);
   const batch = batchOf(workload);
   await Promise.all(Array.from({ length: workload.connections }, (_, i) => {
-    const frame = workload.kind === "produce" ? produceFrame(i, batch) : null;
+    const partition = i % PARTITIONS;
+    const frame = workload.kind === "produce" ? produceFrame(partition, batch) : null;
     let offset = 0;
     return pump(
       kafka,
       share,
       workload.inFlight,
-      () => frame ?? fetchFrame(i, offset),
+      () => frame ?? fetchFrame(partition, offset),
       (answer, ms) => {
         samples.ms.push(ms);
-        if (frame !== null) samples.bytes += batch.length;
-        else {
+        if (frame !== null) {
+          const code = viewOf(answer).getInt16(ERROR_CODE_AT);
+          if (code !== 0) throw new Error(`produce was refused: ${code}`);
+          samples.bytes += batch.length;
+        } else {
           samples.bytes += answer.length;
           const batches = Math.floor(answer.length / batch.length);
           offset += batches * workload.records;
@@ -169,14 +177,17 @@ async function overHttp(workload: Workload, http: string, samples: Samples): Pro
   }));
 }
 
-async function main(): Promise<void> {
-  const [text, kafka, http] = process.argv.slice(2) as [string, string, string];
-  const workload = JSON.parse(text) as Workload;
+async function run(workload: Workload, kafka: string, http: string): Promise<Measured> {
   const samples = new Samples();
   const startedMs = performance.now();
   if (workload.kind.startsWith("http")) await overHttp(workload, http, samples);
   else await overTcp(workload, kafka, samples);
-  console.log(JSON.stringify(samples.measured(startedMs)));
+  return samples.measured(startedMs);
+}
+
+async function main(): Promise<void> {
+  const [text, kafka, http] = process.argv.slice(2) as [string, string, string];
+  console.log(JSON.stringify(await run(JSON.parse(text) as Workload, kafka, http)));
 }
 
 if (import.meta.main) await main();

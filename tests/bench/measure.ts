@@ -1,12 +1,11 @@
 /** One measurement: a fresh broker on a fresh store, filled if need be, under one workload. */
 import { spawn } from "node:child_process";
 import { type BrokerProcess, startBroker } from "../support/broker_process.ts";
-import type { Measured } from "./load.ts";
+import { type Measured, PARTITIONS } from "./load.ts";
 import { openStore, type StoreName } from "./stores.ts";
 import { usageOf } from "./usage.ts";
 import { fillOf, type Workload } from "./workloads.ts";
 
-const PARTITIONS = 8;
 const MESSAGE_BYTES_MAX = 8 << 20;
 
 /** A broker to measure: another executable, another environment. */
@@ -43,7 +42,7 @@ export function load(
   });
 }
 
-async function createTopic(http: string): Promise<void> {
+export async function createTopic(http: string): Promise<void> {
   const body = JSON.stringify({
     name: "bench",
     partitions: PARTITIONS,
@@ -58,6 +57,7 @@ async function filled(broker: BrokerProcess, workload: Workload): Promise<Broker
   await createTopic(broker.http);
   const fill = fillOf(workload);
   if (fill !== null) await load(fill, broker);
+  if (workload.warmUp !== undefined) await load({ ...workload, requests: workload.warmUp }, broker);
   if (workload.cold !== true) return broker;
   await broker.stop();
   return await broker.restart();

@@ -18,7 +18,11 @@ import { type Workload, WORKLOADS } from "./workloads.ts";
 
 const TUNED = { MIMALLOC_PURGE_DELAY: "10000" };
 /** A sink has nothing to read from, and small writes are not what it is for. */
-const SINK_WORKLOADS: ReadonlySet<string> = new Set(["produce-1MiB", "produce-16KiB"]);
+const SINK_WORKLOADS: ReadonlySet<string> = new Set([
+  "produce-1MiB",
+  "produce-16KiB",
+  "produce-16KiB-wide",
+]);
 
 const HEAD = [
   "| workload | store | broker | MB/s | req/s | p50 / p99 ms | CPU ms/GB | faults/MB | RSS MiB |",

@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBroker } from "../../mod.ts";
-import { load, measure, medians } from "./measure.ts";
+import { createTopic, load, measure, medians } from "./measure.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 test("each workload runs to its end", async () => {
-  const broker = await createBroker({
-    kafka: { "num.partitions": "8", "message.max.bytes": "8388608" },
-  });
+  const broker = await createBroker();
+  await createTopic(broker.http.url);
   const kafka = `${broker.kafka.host}:${broker.kafka.port}`;
   for (const [name, workload] of Object.entries(WORKLOADS)) {
     const requests = workload.connections * workload.inFlight * 2;

@@ -47,7 +47,8 @@ export async function measureStart({ binary, env }: Variant): Promise<string> {
     const starting = startBroker({ args, env, ...(binary === null ? {} : { binary }) });
     await untilOpen([kafka, http]);
     opened.push(performance.now() - startedMs);
-    const ready = await fetch(`http://127.0.0.1:${http}/readyz`);
+    // Waits until the node is ready, which /readyz does not.
+    const ready = await fetch(`http://127.0.0.1:${http}/v1/topics`);
     if (!ready.ok) throw new Error(await ready.text());
     answered.push(performance.now() - startedMs);
     const broker = await starting;

@@ -9,6 +9,8 @@ export interface Workload {
   readonly records: number;
   readonly valueBytes: number;
   readonly requests: number;
+  /** Sent before the clock starts: code is compiled then, and the log cache has its memory. */
+  readonly warmUp?: number;
   /** The workload that writes what this one reads. */
   readonly fill?: string;
   /** The broker starts anew between writing and reading: nothing is in memory. */
@@ -16,18 +18,20 @@ export interface Workload {
 }
 
 const MIB_BATCHES = { connections: 4, records: 64, valueBytes: 16_384 };
+const KIB_16_BATCHES = { records: 16, valueBytes: 1_024, requests: 30_000, warmUp: 30_000 };
 const HTTP_100 = { connections: 8, inFlight: 1, records: 100, valueBytes: 170, requests: 1_000 };
 
 export const WORKLOADS: Readonly<Record<string, Workload>> = {
-  "produce-1MiB": { kind: "produce", ...MIB_BATCHES, inFlight: 4, requests: 2_000 },
-  "produce-16KiB": {
+  "produce-1MiB": {
     kind: "produce",
-    connections: 4,
-    inFlight: 16,
-    records: 16,
-    valueBytes: 1_024,
-    requests: 20_000,
+    ...MIB_BATCHES,
+    inFlight: 4,
+    requests: 2_000,
+    warmUp: 500,
   },
+  "produce-16KiB": { kind: "produce", connections: 4, inFlight: 16, ...KIB_16_BATCHES },
+  // As many clients with five requests each, the most that they keep under way by default.
+  "produce-16KiB-wide": { kind: "produce", connections: 64, inFlight: 5, ...KIB_16_BATCHES },
   "produce-200B": {
     kind: "produce",
     connections: 1,

@@ -50,9 +50,26 @@ test("wrong credentials are named, whatever is wrong with them", async () => {
 test("an unreachable and a missing bucket are refused", async () => {
   const place = onS3(server, "x");
   const unreachable = place.args.map((word) => word === server.url ? "http://127.0.0.1:1" : word);
-  assert.match(await refused({ ...place, args: unreachable }), /cannot be used/);
+  const { code, output } = await runBroker(["serve", ...PORTS, ...unreachable], place);
+  const [waits, says, ...more] = output.trim().split("\n");
+  assert.equal(code, 2, output);
+  assert.match(waits ?? "", /store-waited-for/);
+  assert.match(says ?? "", /cannot be used: waited 20 s for s3:\/\/[^ ]+: /);
+  assert.deepEqual(more, []);
   const missing = place.args.map((word) => word.startsWith("s3://") ? "s3://nowhere/x" : word);
   assert.match(await refused({ ...place, args: missing }), /bucket does not exist/);
+});
+
+test("a store that refuses for two seconds holds up a start, and does not end it", async () => {
+  const place = onS3(server, "late");
+  const untilMs = performance.now() + 2_000;
+  server.onCall(() =>
+    performance.now() < untilMs ? { refuse: { status: 503, code: "SlowDown" } } : undefined
+  );
+  const broker = await startBroker(place);
+  assert.match(broker.output(), /store-waited-for/);
+  server.onCall(() => undefined);
+  assert.equal(await broker.stop(), 0);
 });
 
 test("a store that ignores If-None-Match is refused", async () => {

@@ -72,7 +72,6 @@ const TOPIC_DEFAULTS: Readonly<Record<string, string>> = {
   "cleanup.policy": "delete",
   "compression.type": "producer",
   "compression.gzip.level": "-1",
-  "compression.lz4.level": "9",
   "compression.zstd.level": "3",
   "delete.retention.ms": "86400000",
   "file.delete.delay.ms": "60000",
@@ -102,6 +101,8 @@ const TOPIC_DEFAULTS: Readonly<Record<string, string>> = {
   "remote.storage.enable": "false",
   "remote.log.copy.disable": "false",
   "remote.log.delete.on.disable": "false",
+  // Ours.
+  "skerry.produce.validate": "header",
 };
 
 test("a topic shows every config of the table with its default, and nothing that Kafka 4 dropped", async () => {
@@ -343,6 +344,9 @@ test("one bad change and nothing of the resource is applied", async () => {
     assert.equal(await alter(q, [good, bad]), "INVALID_CONFIG");
   }
   assert.equal(await alter(q, [good, ["no.such.key", DELETE, null]]), "INVALID_CONFIG");
+  for (const name of ["__proto__", "constructor", "toString"]) {
+    assert.equal(await alter(q, [good, [name, SET, "1"]]), "INVALID_CONFIG", name);
+  }
   assert.equal(await valueOf(q, "retention.ms"), "604800000");
 });
 
@@ -377,6 +381,14 @@ test("a running partition obeys the change at once", async () => {
   assert.equal((await send(1, 7)).logAppendTimeMs, TIME);
   await alter(q, [["cleanup.policy", SET, "compact"]]);
   assert.equal((await send(1)).error, "INVALID_RECORD", "no key");
+});
+
+test("a level that our lz4 does not have is not listed and not taken", async () => {
+  const q = await withTopic();
+  assert.deepEqual((await describe(q, { keys: ["compression.lz4.level"] })).configs, []);
+  assert.equal(await alter(q, [["compression.lz4.level", SET, "9"]]), "INVALID_CONFIG");
+  assert.equal(await alter(q, [["compression.gzip.level", SET, "0"]]), "INVALID_CONFIG");
+  assert.equal(await alter(q, [["compression.gzip.level", SET, "9"]]), "NONE");
 });
 
 test("retention follows a change without a restart", async () => {

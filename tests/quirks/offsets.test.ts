@@ -7,6 +7,7 @@ import { createMemoryStore } from "../../src/object/memory.ts";
 import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { offsetFetchApi } from "../../src/protocol/message/09_offset_fetch.ts";
 import { deleteTopicsApi } from "../../src/protocol/message/20_delete_topics.ts";
+import { parseBrokerConfig } from "../../src/broker/broker_config.ts";
 import { createFakeClock } from "../support/fake_clock.ts";
 import { faultyStore } from "../support/faulty_store.ts";
 import { GroupMember, settled, stableGroup } from "./group_member.ts";
@@ -162,6 +163,20 @@ test("metadata above 4096 bytes is OFFSET_METADATA_TOO_LARGE; null reads back as
   assert.equal((await fetchOne(q)).metadata?.length, 4096);
   assert.equal(await commit(q, { metadata: null }), "NONE");
   assert.equal((await fetchOne(q)).metadata, "");
+});
+
+test("offset.metadata.max.bytes is obeyed up to what a record can hold, in bytes and not in letters", async () => {
+  const q = await startQuirks({ "offset.metadata.max.bytes": "32767" });
+  await q.topic("t", 2);
+  assert.equal(await commit(q, { metadata: "x".repeat(32_767) }), "NONE");
+  assert.equal((await fetchOne(q)).metadata?.length, 32_767);
+  assert.equal(await commit(q, { metadata: "é".repeat(16_383) }), "NONE");
+  const small = await startQuirks({ "offset.metadata.max.bytes": "3" });
+  await small.topic("t", 2);
+  assert.equal(await commit(small, { metadata: "éé" }), "OFFSET_METADATA_TOO_LARGE");
+  assert.equal(await commit(small, { metadata: "abc" }), "NONE");
+  const config = parseBrokerConfig({ "offset.metadata.max.bytes": "32768" });
+  assert.ok(!config.ok);
 });
 
 test("no group: without a generation a simple one is made, with one it is refused by version", async () => {

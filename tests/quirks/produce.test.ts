@@ -326,6 +326,29 @@ test("by design the broker inflates nothing elsewhere: header and checksum speak
   assert.deepEqual(found.subarray(16), early.subarray(16), "the wrong largest time stays");
 });
 
+test("skerry.produce.validate=full looks at every record, by topic or for the whole node", async () => {
+  const damaged = altered(batch(["x".repeat(100)], { codec: "gzip" }), (view) => {
+    view.setUint8(view.byteLength - 10, 0xa5);
+  });
+  const early = altered(batch(["a"]), (view) => setInt64(view, 35, TIME - 7));
+  const middle = [TIME, TIME - 5000, TIME].map((timestamp) => ({ timestamp }));
+  const strict = { "message.timestamp.before.max.ms": "1000" };
+  const byTopic = await withTopic({ ...strict, "skerry.produce.validate": "full" });
+  const byNode = await startQuirks({ "skerry.produce.validate": "full" });
+  await byNode.topic("t", 1, strict);
+  for (const q of [byTopic, byNode]) {
+    assert.equal(await refused(q, damaged), "CORRUPT_MESSAGE");
+    const { error, recordErrors } = await q.produce("t", batch(middle), { version: 9 });
+    assert.equal(error, "INVALID_TIMESTAMP");
+    assert.deepEqual(recordErrors.map(({ batchIndex }) => batchIndex), [1]);
+    assert.equal(await refused(q, early), "NONE");
+    assert.equal(batchesOf((await q.fetch("t", 0)).records)[0]!.maxTimestamp, TIME);
+    for (const codec of ["gzip", "snappy", "lz4", "zstd", null] as const) {
+      assert.equal(await refused(q, batch(["a", "b"], { codec })), "NONE");
+    }
+  }
+});
+
 // Section 3.2, what is stored and answered.
 
 test("stored as sent, but for base offset and leader epoch; every codec is kept", async () => {

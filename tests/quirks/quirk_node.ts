@@ -104,6 +104,20 @@ export class RawClient {
     return readResponse(api, { version, correlationId }, await this.next());
   }
 
+  /** A call whose frame is changed before it is sent; not sent, and null, when `change` says so. */
+  callChanged<Q, S, QIn, SOut>(
+    api: Api<Q, S, QIn, SOut>,
+    version: number,
+    request: QIn,
+    change: (frame: Uint8Array) => boolean,
+  ): Promise<SOut> | null {
+    const correlationId = ++this.#lastId;
+    const frame = requestFrame(api, { version, correlationId, clientId: "quirk" }, request);
+    if (!change(frame)) return null;
+    this.push(frame);
+    return this.next().then((answer) => readResponse(api, { version, correlationId }, answer));
+  }
+
   #match(): void {
     while (this.#waiting.length > 0 && this.#frames.length > 0) {
       this.#waiting.shift()!.resolve(this.#frames.shift()!);

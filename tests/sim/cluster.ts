@@ -5,7 +5,7 @@
 import type { Connection } from "../../src/env/listener.ts";
 import { FaultError, messageOf } from "../../src/lib/errors.ts";
 import { type Random, randomInt } from "../../src/env/random.ts";
-import { type RunningNode, startNode } from "../../src/node/node.ts";
+import { type RunningNode, type ServeHttp, startNode } from "../../src/node/node.ts";
 import type { ObjectStore } from "../../src/object/object_store.ts";
 import { SimProcess } from "./process.ts";
 import { type ClientEnd, type ClientEvents, connect, type NetFaults } from "./sim_net.ts";
@@ -26,11 +26,20 @@ interface Instance {
   readonly index: number;
   readonly process: SimProcess;
   accept: ((connection: Connection) => void) | null;
+  answerHttp: Parameters<ServeHttp>[0] | null;
   node: RunningNode | null;
 }
 
-const CLUSTER_ID = "sim";
+export interface HttpServer {
+  readonly process: SimProcess;
+  readonly answer: Parameters<ServeHttp>[0];
+  readonly net: NetFaults;
+}
+
+export const CLUSTER_ID = "sim";
+const HTTP_URL = "http://192.0.2.1:8080";
 const RESTART_MS = 500;
+const OLD_NEWS_MS = 180_000;
 const STOP_MS_MAX = 30_000;
 
 /** Faults at start that only a loss or a bug explains when the store is sound. */
@@ -58,11 +67,18 @@ export class Cluster {
   get fenced(): number {
     return this.#fenced;
   }
+  /** Told of each process before it runs. */
+  onProcess: ((process: SimProcess) => void) | null = null;
+
   get starts(): number {
     return this.#instances.length;
   }
   get isReady(): boolean {
     return this.#alive().some(({ node }) => node !== null);
+  }
+  /** True time at which the last of those that stand still goes on. */
+  get stillUntilMs(): number {
+    return Math.max(0, ...this.#alive().map(({ process }) => process.pausedUntilMs));
   }
   /** Exactly one process, and it serves. */
   get isSettled(): boolean {
@@ -99,9 +115,10 @@ export class Cluster {
     const { world, store, wrapStore } = this.#options;
     const index = this.#instances.length;
     const process = new SimProcess(world, `n${index}`);
-    const instance: Instance = { index, process, accept: null, node: null };
+    const instance: Instance = { index, process, accept: null, answerHttp: null, node: null };
     this.#instances.push(instance);
     world.note(`${process.name} starts`);
+    this.onProcess?.(process);
     const line = store.connect(process);
     const started = startNode({
       env: process.env,
@@ -114,13 +131,16 @@ export class Cluster {
           return Promise.resolve({ host, port, close: () => Promise.resolve() });
         },
       },
-      serveHttp: () => Promise.reject(new Error("no HTTP in the simulation")),
+      serveHttp: (handler) => {
+        instance.answerHttp = handler;
+        return Promise.resolve({ url: HTTP_URL, close: () => Promise.resolve() });
+      },
       settings: {
         nodeId: 1,
         clusterId: CLUSTER_ID,
         kafkaListen: { host: "192.0.2.1", port: 9092 },
         advertise: null,
-        httpListen: null,
+        httpListen: { host: "192.0.2.1", port: 8080 },
         kafka: this.#options.properties ?? {},
       },
     });
@@ -141,8 +161,11 @@ export class Cluster {
     const { world } = this.#options;
     const { process } = instance;
     if (!process.alive) return;
+    const { store } = this.#options;
+    // One that stood still hears of old faults after the healing.
+    const hearsOld = world.nowMs < process.pausedUntilMs + OLD_NEWS_MS;
     const isStoreDown = instance.node === null && messageOf(error).startsWith(STORE_UNUSABLE) &&
-      this.#options.store.isFaulty;
+      (store.isFaulty || hearsOld);
     if (isStoreDown) {
       // The probe cannot tell an outage from a wrong address: the process exits, its supervisor tries again.
     } else if (!(error instanceof FaultError)) {
@@ -202,20 +225,30 @@ export class Cluster {
     this.start();
   }
 
-  /** Null when nobody listens. Most clients find the newest process, some one that should be gone. */
+  /** Most clients find the newest process, some one that should be gone. */
+  #find(isOpen: (instance: Instance) => boolean): Instance | undefined {
+    const open = this.#alive().filter(isOpen);
+    if (open.length === 0 || !chance(this.#random, 0.2)) return open.at(-1);
+    return open[randomInt(this.#random, open.length)];
+  }
+
+  /** Null when nobody listens. */
   connect(events: ClientEvents): ClientEnd | null {
     const { world, net } = this.#options;
-    const open = this.#alive().filter(({ accept }) => accept !== null);
-    const newest = open.at(-1);
-    if (newest === undefined) return null;
-    const instance = chance(this.#random, 0.2)
-      ? open[randomInt(this.#random, open.length)]!
-      : newest;
+    const instance = this.#find(({ accept }) => accept !== null);
+    if (instance === undefined) return null;
     const pair = connect(world, instance.process, this.#random, net, events);
     world.after(
       net.latencyMs,
       () => instance.process.deliver(() => instance.accept?.(pair.server)),
     );
     return pair.client;
+  }
+
+  /** Whom an HTTP client reaches; null when nobody listens. */
+  http(): HttpServer | null {
+    const instance = this.#find(({ answerHttp }) => answerHttp !== null);
+    if (instance === undefined) return null;
+    return { process: instance.process, answer: instance.answerHttp!, net: this.#options.net };
   }
 }

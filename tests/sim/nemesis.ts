@@ -9,7 +9,9 @@ const KINDS = [
   "restart",
   "rival",
   "pause",
+  "long-pause",
   "outage",
+  "full",
   "wall-jump",
   "store-jump",
   "crash-at-call",
@@ -18,6 +20,9 @@ type Kind = typeof KINDS[number];
 
 /** Two processes differ by less than the day after which an idle producer is forgotten. */
 const JUMP_MS = 11 * 3_600_000;
+
+/** More than T_RETAIN, a session, or a request takes. */
+const LONG_PAUSE_MS = 1_500_000;
 
 export class Nemesis {
   readonly #world: World;
@@ -47,6 +52,10 @@ export class Nemesis {
         return;
       case "pause":
         return this.#pause();
+      case "long-pause":
+        return this.#longPause();
+      case "full":
+        return this.#store.full(between(this.#random, 500, 60_000));
       case "outage":
         return this.#store.outage(between(this.#random, 500, 60_000));
       case "wall-jump":
@@ -62,7 +71,22 @@ export class Nemesis {
   #pause(): void {
     const processes = this.#cluster.processes();
     if (processes.length === 0) return;
-    pick(this.#random, processes).pause(between(this.#random, 100, 90_000));
+    pick(this.#random, processes).pause(between(this.#random, 100, 90_000), this.#how(0.3));
+  }
+
+  /** A suspended machine's own clock stands still: the wall clock or the store's must tell, so not both lie. */
+  #how(suspended: number): "stopped" | "suspended" {
+    const isBlind = this.#kinds.includes("wall-jump") && this.#kinds.includes("store-jump");
+    return chance(this.#random, suspended) && !isBlind ? "suspended" : "stopped";
+  }
+
+  /** Longer than every time-out of clients, store and node; a supervisor starts another one meanwhile. */
+  #longPause(): void {
+    const processes = this.#cluster.processes();
+    if (processes.length === 0 || processes.length > 2) return;
+    const forMs = between(this.#random, 120_000, LONG_PAUSE_MS);
+    pick(this.#random, processes).pause(forMs, this.#how(0.5));
+    this.#cluster.start();
   }
 
   #jumpWall(): void {

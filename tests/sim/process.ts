@@ -6,10 +6,13 @@ import { createCodecs } from "../../src/adapters/codecs.ts";
 import type { Clock } from "../../src/env/clock.ts";
 import type { Env } from "../../src/env/env.ts";
 import type { Logger } from "../../src/env/logger.ts";
-import { createMetrics } from "../../src/env/metrics.ts";
+import { createMetrics, type Metrics } from "../../src/env/metrics.ts";
 import type { World } from "./world.ts";
 
 const codecs = createCodecs();
+
+/** Sums of delays may miss their mark by a rounding; and no timer of a real host fires without time passing. */
+const TIMER_SLACK_MS = 0.001;
 
 /** Log events that only a bug explains. */
 const BUG_EVENTS = new Set(["request-failed", "metadata-listener-failed"]);
@@ -21,7 +24,13 @@ export class SimProcess {
   wallSkewMs = 0;
   #alive = true;
   #pausedUntilMs = 0;
+  /** Time that the monotonic clock has missed: it stands still while a machine is suspended. */
+  #sleptMs = 0;
+  /** Told of every gauge that the process sets: what it believes of itself. */
+  onGauge: ((name: string, value: number) => void) | null = null;
   #waiting: (() => void)[] = [];
+  /** Name of the newest line in its log. */
+  lastEvent = "";
   readonly #onDeath: (() => void)[] = [];
   readonly env: Env;
 
@@ -32,13 +41,16 @@ export class SimProcess {
       clock: this.#clock(),
       random: world.random(name),
       log: this.#logger(),
-      metrics: createMetrics(),
+      metrics: this.#metrics(),
       codecs,
     };
   }
 
   get alive(): boolean {
     return this.#alive;
+  }
+  get pausedUntilMs(): number {
+    return this.#pausedUntilMs;
   }
 
   /** Runs work of the process: never after its death, and after its pause. */
@@ -49,11 +61,15 @@ export class SimProcess {
     } else work();
   }
 
-  pause(forMs: number): void {
+  /** Stopped by a signal, or suspended with its machine: then its monotonic clock misses the time, too. */
+  pause(forMs: number, how: "stopped" | "suspended" = "stopped"): void {
     if (!this.#alive || this.#pausedUntilMs > this.world.nowMs) return;
-    this.world.note(`${this.name} stands still for ${Math.round(forMs)} ms`);
+    this.world.note(`${this.name} is ${how} for ${Math.round(forMs)} ms`);
     this.#pausedUntilMs = this.world.nowMs + forMs;
-    this.world.after(forMs, () => this.#resume());
+    this.world.after(forMs, () => {
+      if (how === "suspended") this.#sleptMs += forMs;
+      this.#resume();
+    });
   }
 
   /** One by one and in order: what comes meanwhile queues behind. */
@@ -81,12 +97,25 @@ export class SimProcess {
 
   #clock(): Clock {
     const { world } = this;
+    const monotonicMs = () => world.nowMs - this.#sleptMs;
     return {
       nowMs: () => world.wallMs + this.wallSkewMs,
-      monotonicMs: () => world.nowMs,
+      monotonicMs,
       after: (delayMs, work) => {
+        const dueMs = monotonicMs() + Math.max(0, delayMs);
         let isCancelled = false;
-        const cancel = world.after(delayMs, () => this.deliver(() => isCancelled || work()));
+        let cancel = () => {};
+        const fire = () => {
+          if (isCancelled) return;
+          const leftMs = dueMs - monotonicMs();
+          if (leftMs > TIMER_SLACK_MS) arm(leftMs);
+          else work();
+        };
+        const arm = (leftMs: number) => {
+          const forMs = leftMs > 0 ? Math.max(leftMs, TIMER_SLACK_MS) : 0;
+          cancel = world.after(forMs, () => this.deliver(fire));
+        };
+        arm(delayMs);
         return () => {
           isCancelled = true;
           cancel();
@@ -95,13 +124,26 @@ export class SimProcess {
     };
   }
 
+  #metrics(): Metrics {
+    const metrics = createMetrics();
+    return {
+      ...metrics,
+      gauge: (name, value, labels) => {
+        metrics.gauge(name, value, labels);
+        if (this.#alive) this.onGauge?.(name, value);
+      },
+    };
+  }
+
   #logger(): Logger {
     return {
       log: (level, event, fields = {}) => {
         if (!this.#alive) return;
+        this.lastEvent = event;
         const text = JSON.stringify(fields);
         this.world.note(`${this.name} ${level} ${event} ${text}`);
-        const isBug = BUG_EVENTS.has(event) || text.includes("bug: ") || level === "error" && (
+        const isBug = BUG_EVENTS.has(event) || text.includes("bug: ") ||
+          text.includes("not a safe integer") || level === "error" && (
               text.includes("AssertionError") ||
               event === "storage-stopped" && !text.includes("enced")
             );

@@ -3,23 +3,29 @@
  * is everything acknowledged there, once, in order; do metadata and store agree; does it still serve.
  */
 import { createCodecs } from "../../src/adapters/codecs.ts";
-import type { ObjectStore } from "../../src/object/object_store.ts";
 import { type Random, randomInt } from "../../src/env/random.ts";
 import { watchDeletes } from "./checker/deletes.ts";
+import { EvidenceChecker } from "./checker/evidence.ts";
 import { checkExactlyOnce } from "./checker/exactly_once.ts";
+import { GroupHistory } from "./checker/group.ts";
 import { History } from "./checker/history.ts";
+import { LeakChecker } from "./checker/leaks.ts";
 import { MetadataChecker } from "./checker/metadata.ts";
+import { watchNames } from "./checker/names.ts";
 import { checkReadable, type WholeLog } from "./checker/readable.ts";
 import { watchSeals } from "./checker/seal.ts";
-import { Cluster } from "./cluster.ts";
+import type { Sabotage } from "./canary.ts";
+import { Cluster, CLUSTER_ID } from "./cluster.ts";
 import { KafkaClient, NoAnswer } from "./kafka_client.ts";
 import { Nemesis } from "./nemesis.ts";
-import type { SimProcess } from "./process.ts";
 import type { NetFaults } from "./sim_net.ts";
 import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
 import type { Context, SimTopic } from "./workload/context.ts";
 import { Committer } from "./workload/committer.ts";
 import { earliestOf, fetchFrom } from "./workload/fetch.ts";
+import { GroupMember } from "./workload/group_member.ts";
+import { HttpProducer } from "./workload/http_producer.ts";
+import { HttpReader } from "./workload/http_reader.ts";
 import { IdempotentProducer } from "./workload/idempotent_producer.ts";
 import { PlainProducer } from "./workload/plain_producer.ts";
 import { Reader } from "./workload/reader.ts";
@@ -39,11 +45,7 @@ export interface RunOptions {
   /** What happens to requests of a process that dies: lands always, never, or by chance. */
   readonly landsAfterDeath?: number;
   /** Breaks the node on purpose. */
-  readonly wrapStore?: (
-    store: ObjectStore,
-    process: SimProcess,
-    sim: { readonly world: World; readonly store: SimStore },
-  ) => ObjectStore;
+  readonly wrapStore?: Sabotage;
 }
 
 export interface RunResult {
@@ -76,10 +78,14 @@ class Run {
   readonly cluster: Cluster;
   readonly context: Context;
   readonly #metadata: MetadataChecker;
+  readonly #leaks: LeakChecker;
   readonly #random: Random;
   readonly #plain: PlainProducer[] = [];
   readonly #idempotent: IdempotentProducer[] = [];
   readonly #committers: Committer[] = [];
+  readonly #http: HttpProducer[] = [];
+  readonly #group: GroupHistory;
+  readonly #members: GroupMember[] = [];
   readonly #admin: TopicAdmin;
 
   constructor(options: RunOptions) {
@@ -105,18 +111,22 @@ class Run {
       storeHasPrices: chance(random, 0.3),
       properties: {
         "offsets.topic.num.partitions": "2",
+        // A script that asks by name must not bring a deleted topic back.
+        "auto.create.topics.enable": "false",
         // Clients keep true time; the node's clock may be a day behind.
         "log.message.timestamp.after.max.ms": String(30 * 86_400_000),
       },
-      ...(wrapStore === undefined
-        ? {}
-        : { wrapStore: (line, process) => wrapStore(line, process, { world, store }) }),
+      ...(wrapStore === undefined ? {} : {
+        wrapStore: (line, process) =>
+          wrapStore(line, process, { world, store, clusterId: CLUSTER_ID }),
+      }),
     });
     this.context = {
       world,
       cluster: this.cluster,
       history: new History(world),
       topics: [],
+      steady: { name: "", topicId: "", partitions: 0, mayTrim: false, doomed: false },
       codecs: createCodecs(),
       draining: false,
       over: false,
@@ -125,6 +135,11 @@ class Run {
     const { clusterId } = this.cluster;
     this.#metadata = new MetadataChecker(world, store, clusterId);
     this.#metadata.onRegistered = (process, at) => this.cluster.registered(process, at);
+    this.#leaks = new LeakChecker(world, store, clusterId, this.#metadata);
+    this.#group = new GroupHistory(world, "members");
+    const evidence = new EvidenceChecker(world, store, clusterId);
+    this.cluster.onProcess = (process) => evidence.watch(process);
+    watchNames(world, store, clusterId);
     watchDeletes(world, store, clusterId, this.#metadata);
     watchSeals(world, store, clusterId, this.#metadata);
   }
@@ -167,7 +182,17 @@ class Run {
       { length: 1 + randomInt(random, 2) },
       (_, i) => new Reader(this.context, `r${i}`),
     );
-    for (const one of [...this.#idempotent, ...this.#plain]) void one.run(pauseMs);
+    if (chance(random, 0.4)) {
+      this.#http.push(new HttpProducer(this.context, "h0"));
+      void new HttpReader(this.context, "hr0").run(pauseMs * 2);
+    }
+    if (chance(random, 0.6)) {
+      for (let i = 0; i < 2 + randomInt(random, 2); i++) {
+        this.#members.push(new GroupMember(this.context, this.#group, `m${i}`));
+      }
+    }
+    for (const one of [...this.#idempotent, ...this.#plain, ...this.#http]) void one.run(pauseMs);
+    for (const one of this.#members) void one.run(1_500);
     for (const one of readers) void one.run(pauseMs * 2);
     for (const one of this.#committers) void one.run(pauseMs * 4);
     if (chance(random, 0.5)) void this.#admin.run(between(random, 1_000, 20_000));
@@ -196,15 +221,27 @@ class Run {
     this.store.heal();
     if (this.#options.crashAtCall === undefined) this.store.judge = null;
     if (this.cluster.processes().length === 0) this.cluster.start();
+    const stillMs = Math.max(0, this.cluster.stillUntilMs - this.world.nowMs);
+    if (stillMs > 0) await this.world.run(stillMs);
     const isDone = () =>
       this.cluster.isSettled &&
       this.#admin.isIdle &&
-      [...this.#idempotent, ...this.#plain, ...this.#committers].every(({ isIdle }) => isIdle);
+      [
+        ...this.#idempotent,
+        ...this.#plain,
+        ...this.#http,
+        ...this.#committers,
+        ...this.#members,
+      ].every(({ isIdle }) => isIdle);
     if (await this.world.runUntil(isDone, PEACE_MS)) return;
-    const waiting = this.#idempotent.filter(({ isIdle }) => !isIdle).map(({ name }) => name);
+    const count = (all: readonly { readonly isIdle: boolean }[]) =>
+      all.filter(({ isIdle }) => !isIdle).length;
     this.world.violated(
       `I18: no peace within ${PEACE_MS} ms: ${this.cluster.processes().length} processes, ` +
-        `waiting: ${waiting.join(" ")}`,
+        `settled ${this.cluster.isSettled}; waiting: admin ${count([this.#admin])}, ` +
+        `idempotent ${count(this.#idempotent)}, plain ${count(this.#plain)}, ` +
+        `http ${count(this.#http)}, committers ${count(this.#committers)}, ` +
+        `members ${count(this.#members)}`,
     );
     throw this.world.violation!;
   }
@@ -213,6 +250,7 @@ class Run {
   async #idle(): Promise<void> {
     await this.world.run(IDLE_MS);
     await this.#metadata.check();
+    await this.#leaks.checkCollected();
   }
 
   async #questions(when: string): Promise<void> {
@@ -231,9 +269,25 @@ class Run {
     for (const committer of this.#committers) {
       await world.drive(committer.checkAll(), PEACE_MS, `committed offsets ${when}`);
     }
+    for (const member of this.#members.slice(0, 1)) {
+      await world.drive(this.#checkGroup(member), PEACE_MS, `the group's offsets ${when}`);
+    }
     client.close();
     await this.#metadata.check();
+    await this.#leaks.check();
     if (world.violation !== null) throw world.violation;
+  }
+
+  async #checkGroup(member: GroupMember): Promise<void> {
+    const { steady } = this.context;
+    for (let partition = 0; partition < steady.partitions; partition++) {
+      for (;;) {
+        const committed = await member.committed(partition);
+        if (committed === null) continue;
+        this.#group.checkProcessed(partition, committed, 0);
+        break;
+      }
+    }
   }
 
   #judge(topic: SimTopic, partition: number, log: WholeLog): void {

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { simulate } from "./scenario.ts";
 
 const IS_BUN = "Bun" in globalThis;
-const SEEDS = IS_BUN ? 30 : 8;
-const STEPS = 8;
+const SEEDS = IS_BUN ? 14 : 4;
+const STEPS = 6;
 
 for (let seed = 1; seed <= SEEDS; seed++) {
   test(`seed ${seed} keeps every promise`, { timeout: 60_000 }, async () => {

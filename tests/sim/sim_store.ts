@@ -5,6 +5,7 @@
  */
 import { FaultError } from "../../src/lib/errors.ts";
 import { type Random, randomInt } from "../../src/env/random.ts";
+import { PROBE_PREFIX } from "../../src/object/object_key.ts";
 import { createMemoryStore } from "../../src/object/memory.ts";
 import type { ObjectInfo, ObjectStore } from "../../src/object/object_store.ts";
 import type { SimProcess } from "./process.ts";
@@ -22,6 +23,10 @@ export interface StoreFaults {
   readonly partialDelete: number;
   /** Takes up to ten seconds. */
   readonly slow: number;
+  /** Per page of a listing: takes up to ten seconds, while keys come and go. */
+  readonly slowList: number;
+  /** Per listing: its keys come in any order, as some stores give them. */
+  readonly unorderedList: number;
   readonly ghostMsMax: number;
   readonly latencyMs: number;
 }
@@ -33,6 +38,8 @@ export const NO_STORE_FAULTS: StoreFaults = {
   duplicate: 0,
   partialDelete: 0,
   slow: 0,
+  slowList: 0,
+  unorderedList: 0,
   ghostMsMax: 0,
   latencyMs: 5,
 };
@@ -48,6 +55,21 @@ export interface Landed {
   readonly bytes: Uint8Array | null;
   /** For a create: false when something else was there. */
   readonly created: boolean;
+  /** Its caller had given up, or had its answer already. */
+  readonly isLate: boolean;
+}
+
+/** A request as the process knows it: when it left, and what it was told. */
+export interface Answered {
+  readonly op: StoreOp;
+  readonly key: string;
+  readonly process: SimProcess;
+  /** True time at which this attempt left the process. */
+  readonly askedMs: number;
+  /** True time at which the store did it. */
+  readonly landedMs: number;
+  /** A get: whether the object is there. A create: whether this attempt made it. */
+  readonly found: boolean;
 }
 
 const SLOW_MS = 10_000;
@@ -66,18 +88,26 @@ interface Request<T> {
   readonly detach?: () => void;
 }
 
+function foundIn(op: StoreOp, value: unknown): boolean {
+  if (op === "create") return (value as { created: boolean }).created;
+  return value !== null;
+}
+
 export class SimStore {
   readonly world: World;
   /** What is really there. */
   readonly bucket: ObjectStore;
   readonly #random: Random;
   readonly #landed: ((landed: Landed) => void)[] = [];
+  readonly #asked: ((op: StoreOp, key: string, process: SimProcess) => void)[] = [];
+  readonly #answered: ((answered: Answered) => void)[] = [];
   faults: StoreFaults;
   /** The store's own clock against true time. */
   skewMs = 0;
   #requests = 0;
   #isFaulty: boolean;
   #outageUntilMs = 0;
+  #fullUntilMs = 0;
   /** Probability that a request lands although its process died meanwhile. */
   landsAfterDeath = 0.5;
   /** Decides about a request as it is made; null for the usual chance. */
@@ -108,6 +138,21 @@ export class SimStore {
     this.#landed.push(listener);
   }
 
+  onAsked(listener: (op: StoreOp, key: string, process: SimProcess) => void): void {
+    this.#asked.push(listener);
+  }
+
+  /** In the moment before the process hears it. */
+  onAnswered(listener: (answered: Answered) => void): void {
+    this.#answered.push(listener);
+  }
+
+  /** No space: writes are refused, everything else goes on. */
+  full(forMs: number): void {
+    this.world.note(`store is full for ${Math.round(forMs)} ms`);
+    this.#fullUntilMs = Math.max(this.#fullUntilMs, this.world.nowMs + forMs);
+  }
+
   outage(forMs: number): void {
     this.world.note(`store is out for ${Math.round(forMs)} ms`);
     this.#outageUntilMs = Math.max(this.#outageUntilMs, this.world.nowMs + forMs);
@@ -117,6 +162,7 @@ export class SimStore {
     this.world.note("store is healed");
     this.faults = { ...NO_STORE_FAULTS, latencyMs: this.faults.latencyMs };
     this.#outageUntilMs = 0;
+    this.#fullUntilMs = 0;
     this.world.after(HEALED_MS, () => void (this.#isFaulty = false));
   }
 
@@ -170,17 +216,29 @@ export class SimStore {
             bucket.get(key, options.range === undefined ? {} : { range: options.range }),
         }),
       head: (key) => ask({ op: "head", key, effect: () => bucket.head(key) }),
-      async *list(prefix, { startAfter } = {}) {
-        for (let after = startAfter;;) {
-          const page = await listPage(prefix, after);
-          yield* page;
-          if (page.length < PAGE_KEYS) return;
-          after = page.at(-1)!.key;
-        }
+      list: (prefix, { startAfter } = {}) => {
+        const pages = async function* () {
+          for (let after = startAfter;;) {
+            const page = await listPage(prefix, after);
+            yield* page;
+            if (page.length < PAGE_KEYS) return;
+            after = page.at(-1)!.key;
+          }
+        };
+        // The probe may refuse a store for it; the rest must not depend on it.
+        const isShuffled = !prefix.startsWith(PROBE_PREFIX) &&
+          chance(this.#random, this.faults.unorderedList);
+        return isShuffled ? this.#shuffled(pages()) : pages();
       },
       delete: (keys) => this.#delete(process, keys),
       close: () => Promise.resolve(),
     };
+  }
+
+  async *#shuffled(infos: AsyncIterable<ObjectInfo>): AsyncIterable<ObjectInfo> {
+    const all: ObjectInfo[] = [];
+    for await (const info of infos) all.push(info);
+    while (all.length > 0) yield all.splice(randomInt(this.#random, all.length), 1)[0]!;
   }
 
   #delete(process: SimProcess, keys: readonly string[]) {
@@ -212,28 +270,45 @@ export class SimStore {
         request.detach?.();
         work();
       };
-      const fail = (code: "store-unavailable" | "aborted", why: string) =>
+      const fail = (code: "store-unavailable" | "store-full" | "aborted", why: string) =>
         settle(() => reject(new FaultError(code, `${op} ${key}: ${why}`, { retriable: true })));
       const onAbort = () => fail("aborted", "aborted");
       signal?.addEventListener("abort", onAbort, { once: true });
       if (signal?.aborted === true) return onAbort();
       this.judge?.(number, op, key, process);
+      for (const listener of this.#asked) listener(op, key, process);
+      const askedMs = world.nowMs;
       const { there, back, fault, laterMs } = this.#plan(op);
       const answer = (work: () => void) => world.after(back, () => process.deliver(work));
       const land = (isFirst: boolean) => {
         if (!process.alive && !chance(this.#random, this.landsAfterDeath)) {
           return world.note(`store #${number} ${op} is lost with ${process.name}`);
         }
-        this.#land(process, number, request).then((value) => {
+        const landedMs = world.nowMs;
+        this.#land(process, number, request, !isFirst || isSettled).then((value) => {
           if (!isFirst) return;
           if (fault === "lost") {
             world.after(
               TIMEOUT_MS,
               () => process.deliver(() => fail("store-unavailable", "time-out")),
             );
-          } else answer(() => settle(() => resolve(value)));
+          } else {
+            answer(() =>
+              settle(() => {
+                const found = foundIn(op, value);
+                const told = { op, key, process, askedMs, landedMs, found };
+                for (const listener of this.#answered) listener(told);
+                resolve(value);
+              })
+            );
+          }
         }, (error: unknown) => answer(() => settle(() => reject(error))));
       };
+      const isFull = (op === "put" || op === "create") && world.nowMs < this.#fullUntilMs;
+      if (isFull) {
+        world.after(there + back, () => process.deliver(() => fail("store-full", "no space left")));
+        return;
+      }
       if (fault === "fail" || fault === "ghost" || world.nowMs < this.#outageUntilMs) {
         if (fault === "ghost") world.after(laterMs, () => land(false));
         world.after(there + back, () => {
@@ -254,7 +329,8 @@ export class SimStore {
     const { faults } = this;
     const isWrite = op === "put" || op === "create" || op === "delete";
     const trip = () => faults.latencyMs * (0.2 + random.float() * random.float() * 4);
-    const there = trip() + (chance(random, faults.slow) ? random.float() * SLOW_MS : 0);
+    const slow = op === "list" ? Math.max(faults.slow, faults.slowList) : faults.slow;
+    const there = trip() + (chance(random, slow) ? random.float() * SLOW_MS : 0);
     const back = trip();
     const laterMs = random.float() * random.float() * faults.ghostMsMax;
     let fault: "fail" | "lost" | "ghost" | "duplicate" | null = null;
@@ -265,10 +341,15 @@ export class SimStore {
     return { there, back, fault, laterMs };
   }
 
-  async #land<T>(process: SimProcess, number: number, request: Request<T>): Promise<T> {
+  async #land<T>(
+    process: SimProcess,
+    number: number,
+    request: Request<T>,
+    isLate: boolean,
+  ): Promise<T> {
     const { op, key, effect } = request;
     const value = await effect();
-    const created = op !== "create" || (value as { created: boolean }).created;
+    const created = op !== "create" || foundIn(op, value);
     if (op !== "get" && op !== "head") {
       const outcome = op === "create" ? created ? " created" : " exists" : "";
       const size = Array.isArray(value) ? ` (${value.length} keys)` : "";
@@ -277,7 +358,7 @@ export class SimStore {
     const isStored = op === "put" || op === "create" && created;
     const bytes = isStored ? (await this.bucket.get(key))?.bytes ?? null : null;
     for (const listener of this.#landed) {
-      listener({ op, key, process, number, bytes, created });
+      listener({ op, key, process, number, bytes, created, isLate });
     }
     return value;
   }
@@ -292,6 +373,8 @@ export class SimStore {
       duplicate: some(0.1),
       partialDelete: some(0.2),
       slow: some(0.03),
+      slowList: some(0.3),
+      unorderedList: some(1),
       ghostMsMax: [100, 5_000, 60_000, 600_000][randomInt(random, 4)]!,
       latencyMs: between(random, 1, 60),
     };

@@ -9,6 +9,8 @@ export interface MemoryConnection extends Connection {
   /** Chunks that were written, as they came. */
   readonly written: readonly Uint8Array[];
   readonly closed: boolean;
+  /** Chunks that the server gave back. */
+  readonly released: readonly Uint8Array[];
   /** How many reads the server has started. */
   readonly reads: number;
   /** While true, writes do not resolve. */
@@ -24,6 +26,7 @@ export interface MemoryConnection extends Connection {
 export function createMemoryConnection(): MemoryConnection {
   const inbox: (Uint8Array | null)[] = [];
   const written: Uint8Array[] = [];
+  const released: Uint8Array[] = [];
   let waiting: ((chunk: Uint8Array | null) => void) | null = null;
   let held: { resolve: () => void; reject: (error: unknown) => void }[] = [];
   let reads = 0;
@@ -35,6 +38,8 @@ export function createMemoryConnection(): MemoryConnection {
       return reads;
     },
     written,
+    released,
+    release: (chunk) => void released.push(chunk),
     push(chunk) {
       if (waiting === null) inbox.push(chunk);
       else {

@@ -26,12 +26,14 @@ export const DEFAULT_LOG_CONFIG: LogConfig = {
   timestampBeforeMsMax: Number.MAX_SAFE_INTEGER,
   timestampAfterMsMax: HOUR_MS,
   compression: "producer",
+  validate: "header",
   cleanup: { delete: true, compact: false },
   retentionMs: -1,
   retentionBytes: -1,
   segmentBytes: 2 ** 30,
   segmentMs: 7 * DAY_MS,
   producerExpirationMs: HOUR_MS,
+  retentionCheckMs: 0,
 };
 
 export interface Sequenced {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { crc32c } from "../../lib/crc32c.ts";
 import { FaultError } from "../../lib/errors.ts";
+import { REOPEN_FIRST_MS } from "../../lib/limits.ts";
 import { ZERO_UUID } from "../../lib/uuid.ts";
 import { errorName } from "../../protocol/error_code.ts";
 import { produceApi } from "../../protocol/message/00_produce.ts";
@@ -201,8 +203,58 @@ test("a later sequence does not pass one that was refused while the log could no
   const refused = await outcome(broker, { records: sequenced(0) });
   assert.ok(!refused.startsWith("@"), refused);
   broker.openFault = null;
+  await broker.clock.advance(REOPEN_FIRST_MS);
   const later = { records: sequenced(1) };
   assert.equal(await outcome(broker, later), "OUT_OF_ORDER_SEQUENCE_NUMBER");
   assert.equal(await outcome(broker, { records: sequenced(0) }), "@0");
   assert.equal(await outcome(broker, { records: sequenced(1) }), "@1");
+});
+
+test("a bug while a produce waits leaves no timer of its deadline behind", async () => {
+  const broker = await world();
+  await broker.createTopic("t");
+  const log = await broker.log("t");
+  log.append = () => ({
+    ok: true,
+    baseOffset: 0,
+    lastOffset: 0,
+    logAppendTimeMs: -1,
+    logStartOffset: 0,
+    duplicate: false,
+    durable: Promise.reject(new TypeError("a bug")),
+  });
+  assert.deepEqual(await produce(broker, {}), { kind: "close", reason: "request failed" });
+  assert.equal(broker.clock.timers, 1, "only the tick of the partitions is left");
+});
+
+test("64-bit extremes in a batch are an error of the partition also when its log cannot be opened", async () => {
+  const broker = await world();
+  await broker.createTopic("t");
+  const extreme = (at: number, value: bigint) => {
+    const batch = broker.batch("a");
+    const view = new DataView(batch.buffer, batch.byteOffset);
+    view.setBigInt64(at, value);
+    view.setUint32(17, crc32c(batch.subarray(21)));
+    return batch;
+  };
+  const places = [0, 27, 35, 43];
+  const values = [2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n];
+  const all = places.flatMap((at) => values.map((value) => extreme(at, value)));
+  broker.openFault = new FaultError("store-unavailable", "down", { retriable: true });
+  const outcomes = new Set<string>();
+  for (const records of all) outcomes.add(await outcome(broker, { records }));
+  assert.deepEqual([...outcomes], ["NOT_ENOUGH_REPLICAS"]);
+  // A refused sequence of a sound batch is remembered: extremes are then looked at once more.
+  const sound = broker.batch("a");
+  const view = new DataView(sound.buffer, sound.byteOffset);
+  view.setBigInt64(43, 7n);
+  view.setInt16(51, 0);
+  view.setInt32(53, 0);
+  view.setUint32(17, crc32c(sound.subarray(21)));
+  await outcome(broker, { records: sound });
+  broker.openFault = null;
+  await broker.clock.advance(60_000);
+  outcomes.clear();
+  for (const records of all) outcomes.add(await outcome(broker, { records }));
+  assert.deepEqual([...outcomes], ["INVALID_RECORD", "INVALID_TIMESTAMP"]);
 });

@@ -4,8 +4,9 @@
  * when something failed. With `skerry.acks.one=log-end` acks=1 only waits for a place in the log.
  * Requests of one connection are appended in order of arrival and wait side by side.
  * Deviations: 0-2 are listed for old librdkafka and refused; records are not inflated unless the topic
- * needs it; min.insync.replicas is not enforced; transactional batches are refused, there are no
- * transactions; a time-out below one second waits one second.
+ * is compacted, has another compression.type or says `skerry.produce.validate=full`;
+ * min.insync.replicas is not enforced; transactional batches are refused, there are no transactions; a
+ * time-out below one second waits one second.
  * Version notes: 7 zstd (KIP-110) · 8 error texts (KIP-467) · 9 flexible · 10 leader hints (KIP-951)
  * · 13 topic ids (KIP-516).
  */
@@ -215,10 +216,13 @@ export function produceHandler(
       const waits = request.acks === -1 || services.config.text("skerry.acks.one") === "durable";
       if (waits) {
         const deadline = produceDeadline(services.env.clock, request.timeoutMs);
-        await Promise.all(items.map(async (item) => {
-          if (item.outcome !== null) item.outcome = await settle(item.outcome, deadline.expired);
-        }));
-        deadline.stop();
+        try {
+          await Promise.all(items.map(async (item) => {
+            if (item.outcome !== null) item.outcome = await settle(item.outcome, deadline.expired);
+          }));
+        } finally {
+          deadline.stop();
+        }
       }
       return responseOf(services, request, byTopic, version);
     },

@@ -248,3 +248,26 @@ test("an incremental session tells only news", async () => {
   const other = { sessionId: sessionId + 1, sessionEpoch: 1 };
   assert.deepEqual(await summary(broker, other), ["FETCH_SESSION_ID_NOT_FOUND"]);
 });
+
+test("a pass that a bug ends gives its permits and its lease back", async () => {
+  const broker = await world({ hotFetch: 1 << 20, coldFetch: 1 << 20 });
+  await fill(broker, 0, 1);
+  const log = await broker.log("t");
+  const { hotFetch, coldFetch } = broker.services.permits;
+  let leases = 0;
+  log.read = (_, { lease }) => {
+    leases += 1;
+    lease?.add(() => void (leases -= 1));
+    throw new TypeError("a bug");
+  };
+  await assert.rejects(summary(broker), /request failed/);
+  assert.deepEqual([hotFetch.free, coldFetch.free, leases], [1 << 20, 1 << 20, 0]);
+  log.read = (_, { lease, cacheOnly }) => {
+    if (cacheOnly === true) return Promise.resolve(null);
+    leases += 1;
+    lease?.add(() => void (leases -= 1));
+    return Promise.reject(new TypeError("a bug"));
+  };
+  await assert.rejects(summary(broker), /request failed/);
+  assert.deepEqual([hotFetch.free, coldFetch.free, leases], [1 << 20, 1 << 20, 0]);
+});

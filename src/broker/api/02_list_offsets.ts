@@ -3,10 +3,13 @@
  * Behaviour: latest is the high watermark, or the last stable offset for read_committed. Times are those
  * of records; an answer never lies past that limit. -4 is the log start: nothing is local. -5 is the
  * last offset that is durable, which is the last one before the high watermark; -6 is the watermark.
- * Deviations: timeoutMs is not obeyed, lookups end with the object store's own limits.
+ * What is not found within timeoutMs is REQUEST_TIMED_OUT for its partition, others are answered; without
+ * one, 30 seconds.
  * Version notes: 2 isolation · 4 leader epochs (KIP-320) · 6 flexible · 7 max timestamp (KIP-734) · 8 -4
- * (KIP-405) · 9 -5 (KIP-1005) · 11 -6 (KIP-1023).
+ * (KIP-405) · 9 -5 (KIP-1005) · 10 timeoutMs (KIP-1075) · 11 -6 (KIP-1023).
  */
+import { LIST_OFFSETS_TIMEOUT_MS } from "../../lib/limits.ts";
+import type { Cancel, Clock } from "../../env/clock.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
   listOffsetsApi,
@@ -49,7 +52,11 @@ function at(log: PartitionLog, offset: number): Found {
   return { timestampMs: -1, offset, leaderEpoch };
 }
 
-async function find(log: PartitionLog, target: number, committed: boolean): Promise<Found> {
+async function find(
+  log: PartitionLog,
+  target: number,
+  { committed, signal }: Search,
+): Promise<Found> {
   const limit = committed ? log.lastStableOffset : log.highWatermark;
   switch (target) {
     case LATEST:
@@ -63,10 +70,45 @@ async function find(log: PartitionLog, target: number, committed: boolean): Prom
       return at(log, limit);
     default: {
       const found = target === MAX_TIMESTAMP
-        ? await log.maxTimestamp()
-        : await log.offsetForTimestamp(target);
+        ? await log.maxTimestamp(signal)
+        : await log.offsetForTimestamp(target, signal);
       return found !== null && found.offset < limit ? found : NOT_FOUND;
     }
+  }
+}
+
+/** What all partitions of a request are looked up with. */
+interface Search {
+  readonly version: number;
+  readonly committed: boolean;
+  /** Ends the lookups that still run. */
+  readonly signal: AbortSignal;
+  /** The answer of those that ran too long. */
+  readonly expired: Promise<ErrorName>;
+}
+
+/** Runs the search within its time, and for as long as the client listens. */
+async function withDeadline<T>(
+  clock: Clock,
+  timeoutMs: number,
+  gone: AbortSignal,
+  search: (limits: Pick<Search, "signal" | "expired">) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  let cancel: Cancel = () => {};
+  const expired = new Promise<ErrorName>((resolve) => {
+    cancel = clock.after(timeoutMs > 0 ? timeoutMs : LIST_OFFSETS_TIMEOUT_MS, () => {
+      resolve("REQUEST_TIMED_OUT");
+      end();
+    });
+  });
+  gone.addEventListener("abort", end, { once: true });
+  try {
+    return await search({ signal: stop.signal, expired });
+  } finally {
+    cancel();
+    gone.removeEventListener("abort", end);
   }
 }
 
@@ -84,9 +126,9 @@ export function listOffsetsHandler(
   async function lookUp(
     name: string,
     asked: PartitionAsked,
-    version: number,
-    committed: boolean,
+    search: Search,
   ): Promise<Found | ErrorName> {
+    const { version } = search;
     const since = asked.timestamp < 0 ? SINCE[asked.timestamp] ?? Infinity : 0;
     if (version < since) return "UNSUPPORTED_VERSION";
     const topic = topics.find(name);
@@ -95,7 +137,7 @@ export function listOffsetsHandler(
       const located = await partitions.open(topic.topicId, asked.partitionIndex);
       if (!located.ok) return located.error;
       const problem = epochProblem(located.log, asked.currentLeaderEpoch);
-      return problem ?? await find(located.log, asked.timestamp, committed);
+      return problem ?? await find(located.log, asked.timestamp, search);
     } catch (error) {
       return fault(error, version);
     }
@@ -104,14 +146,13 @@ export function listOffsetsHandler(
   async function answer(
     topic: TopicAsked,
     asked: PartitionAsked,
-    version: number,
-    committed: boolean,
+    search: Search,
   ): Promise<PartitionAnswer> {
     const { partitionIndex } = asked;
     const same = topic.partitions.filter((one) => one.partitionIndex === partitionIndex);
     const found = same.length > 1
       ? "INVALID_REQUEST"
-      : await lookUp(topic.name, asked, version, committed);
+      : await Promise.race([lookUp(topic.name, asked, search), search.expired]);
     if (typeof found === "string") return { partitionIndex, errorCode: errorCode(found) };
     const { timestampMs: timestamp, offset, leaderEpoch } = found;
     return { partitionIndex, errorCode: errorCode("NONE"), timestamp, offset, leaderEpoch };
@@ -121,15 +162,17 @@ export function listOffsetsHandler(
     api: listOffsetsApi,
     min: 1,
     max: 11,
-    async handle(request, { version }) {
+    async handle(request, { version, signal: gone }) {
       const committed = request.isolationLevel === READ_COMMITTED;
-      const answers = request.topics.map(async (topic) => ({
-        name: topic.name,
-        partitions: await Promise.all(
-          topic.partitions.map((asked) => answer(topic, asked, version, committed)),
-        ),
-      }));
-      return { topics: await Promise.all(answers) };
+      const { topics: asked, timeoutMs } = request;
+      return await withDeadline(services.env.clock, timeoutMs, gone, async (limits) => {
+        const search = { version, committed, ...limits };
+        const answers = asked.map(async (topic) => ({
+          name: topic.name,
+          partitions: await Promise.all(topic.partitions.map((one) => answer(topic, one, search))),
+        }));
+        return { topics: await Promise.all(answers) };
+      });
     },
   };
 }

@@ -1,11 +1,13 @@
 /**
  * OffsetCommit (key 8), versions 2-10.
  * Behaviour: an offset counts once its record is durable; a commit that changes nothing is answered
- * without a write until its time has to be refreshed. A retention time of v2-4 is obeyed.
+ * without a write until its time has to be refreshed. A retention time of v2-4 is obeyed. An offset of
+ * 2^53-1 or more, and what the node has no memory for, is INVALID_COMMIT_OFFSET_SIZE for its partition.
  * Version notes: 7 static members (KIP-345) · 9 GROUP_ID_NOT_FOUND (KIP-848) · 10 topic ids (KIP-516).
  */
 import { toUtf8 } from "../../lib/bytes.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import { isClamped } from "../../protocol/primitive.ts";
 import {
   offsetCommitApi,
   type OffsetCommitRequest,
@@ -13,7 +15,8 @@ import {
 } from "../../protocol/message/08_offset_commit.ts";
 import type { TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
-import { checkIdentity, type Group, touch } from "../group/group.ts";
+import { checkIdentity, type Group, isStorable, touch } from "../group/group.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import { isRepeat, NEVER, type OffsetEntry } from "../group/offset_table.ts";
 import type { GroupEntry, Shard } from "../group/shard.ts";
@@ -97,6 +100,7 @@ function partitionError(
   }
   const { partitionIndex, committedMetadata } = partition;
   if (partitionIndex < 0 || partitionIndex >= row.partitions) return "UNKNOWN_TOPIC_OR_PARTITION";
+  if (isClamped(partition.committedOffset)) return "INVALID_COMMIT_OFFSET_SIZE";
   const bytes = toUtf8(committedMetadata ?? "").length;
   return bytes > rules.metadataBytesMax ? "OFFSET_METADATA_TOO_LARGE" : "NONE";
 }
@@ -141,6 +145,10 @@ async function commit(
   offsets: readonly OffsetEntry[],
 ): Promise<ErrorName> {
   const entry = shard.findOrCreate(request.groupId);
+  if (!shard.hasRoomFor(entry, offsets)) {
+    shard.reschedule(entry);
+    return "INVALID_COMMIT_OFFSET_SIZE";
+  }
   const member = entry.group.members.get(request.memberId);
   if (member !== undefined) {
     touch(member, shard.host);
@@ -172,7 +180,8 @@ export function offsetCommitHandler(
     min: 2,
     max: 10,
     async handle(request, { version }) {
-      const found = await coordinator.shardOf(request.groupId);
+      if (!isStorable(request.groupId)) return answer(request, () => "INVALID_GROUP_ID");
+      const found = stillOpen(await coordinator.shardOf(request.groupId));
       if (!found.ok) return answer(request, () => found.error);
       const refused = checkCaller(found.shard.find(request.groupId), request, version);
       if (refused !== "NONE") return answer(request, () => refused);

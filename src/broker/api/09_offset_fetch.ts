@@ -13,6 +13,7 @@ import {
 } from "../../protocol/message/09_offset_fetch.ts";
 import type { TopicRow } from "../../controller/image.ts";
 import type { OffsetTable } from "../group/offset_table.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 
@@ -109,7 +110,7 @@ async function fetchGroup(
   asked: readonly Asked[] | null,
   version: number,
 ): Promise<AnsweredGroup> {
-  const found = await services.coordinator.shardOf(groupId);
+  const found = stillOpen(await services.coordinator.shardOf(groupId));
   if (!found.ok) return { topics: [], error: found.error };
   const offsets = found.shard.find(groupId)?.offsets;
   const topics = asked === null

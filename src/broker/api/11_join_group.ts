@@ -1,7 +1,8 @@
 /**
  * JoinGroup (key 11), versions 0-9.
  * Behaviour: the answer is held back until the join phase ends; other requests of the connection wait
- * behind it, as with Kafka.
+ * behind it, as with Kafka. GROUP_MAX_SIZE_REACHED is also the answer when the groups of the node hold
+ * all the memory that they may; members that are in come again with no more than they have.
  * Version notes: 1 rebalance timeout (KIP-62) · 4 member id first (KIP-394) · 5 static members (KIP-345) ·
  * 7 protocol type (KIP-559) · 9 skipAssignment (KIP-814).
  */
@@ -11,8 +12,9 @@ import {
   type JoinGroupRequest,
   type JoinGroupResponse,
 } from "../../protocol/message/11_join_group.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
-import type { JoinAnswer, JoinRequest } from "../group/group.ts";
+import { isMemberName, isStorable, type JoinAnswer, type JoinRequest } from "../group/group.ts";
 import { join } from "../group/join.ts";
 import { joinError } from "../group/rebalance.ts";
 import type { Shard } from "../group/shard.ts";
@@ -59,6 +61,13 @@ function response(answer: JoinAnswer, version: number): JoinGroupResponse {
   };
 }
 
+/** A text that cannot be stored would break the group's record, and with it the whole group. */
+function isStorableRequest(request: JoinGroupRequest, { clientId }: RequestContext): boolean {
+  const { groupId, groupInstanceId, protocolType, protocols } = request;
+  return isMemberName(clientId) && (groupInstanceId === null || isMemberName(groupInstanceId)) &&
+    [groupId, protocolType, ...protocols.map(({ name }) => name)].every(isStorable);
+}
+
 /** The function's answer as a promise; the group's timer follows the change. */
 function joined(shard: Shard, groupId: string, request: JoinRequest): Promise<JoinAnswer> {
   if (request.memberId !== "" && shard.find(groupId) === undefined) {
@@ -83,7 +92,8 @@ export function joinGroupHandler(
       const refuse = (error: JoinAnswer["error"]) =>
         response(joinError(error, request.memberId), version);
       if (request.groupId === "") return refuse("INVALID_GROUP_ID");
-      const found = await services.coordinator.shardOf(request.groupId);
+      if (!isStorableRequest(request, context)) return refuse("INVALID_REQUEST");
+      const found = stillOpen(await services.coordinator.shardOf(request.groupId));
       if (!found.ok) return refuse(found.error);
       const { sessionTimeoutMsMin, sessionTimeoutMsMax } = found.shard.host.settings;
       if (

@@ -10,6 +10,7 @@ import {
   type HeartbeatResponse,
 } from "../../protocol/message/12_heartbeat.ts";
 import { heartbeat } from "../group/membership.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 
@@ -18,7 +19,7 @@ export function heartbeatHandler(
 ): Handler<HeartbeatRequest, HeartbeatResponse> {
   async function beat(request: HeartbeatRequest): Promise<ErrorName> {
     if (request.groupId === "") return "INVALID_GROUP_ID";
-    const found = await services.coordinator.shardOf(request.groupId);
+    const found = stillOpen(await services.coordinator.shardOf(request.groupId));
     if (!found.ok) return found.error;
     const entry = found.shard.find(request.groupId);
     if (entry === undefined) return "UNKNOWN_MEMBER_ID";

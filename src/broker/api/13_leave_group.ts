@@ -11,6 +11,7 @@ import {
   type LeaveGroupResponse,
 } from "../../protocol/message/13_leave_group.ts";
 import { leave } from "../group/membership.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Shard } from "../group/shard.ts";
 import type { Handler } from "../handler.ts";
@@ -39,7 +40,7 @@ export function leaveGroupHandler(
     max: 5,
     async handle(request, { version }) {
       if (request.groupId === "") return { errorCode: errorCode("INVALID_GROUP_ID") };
-      const found = await services.coordinator.shardOf(request.groupId);
+      const found = stillOpen(await services.coordinator.shardOf(request.groupId));
       if (!found.ok) return { errorCode: errorCode(found.error) };
       const { shard } = found;
       if (version < LIST_SINCE) {

@@ -3,16 +3,17 @@
  * Behaviour: held until the leader's assignment is durable in the offsets topic.
  * Version notes: 3 static members (KIP-345) · 5 protocol type and name are checked (KIP-559).
  */
-import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import { errorCode } from "../../protocol/error_code.ts";
 import {
   syncGroupApi,
   type SyncGroupRequest,
   type SyncGroupResponse,
 } from "../../protocol/message/14_sync_group.ts";
-import { NO_BYTES, type SyncAnswer } from "../group/group.ts";
+import type { SyncAnswer } from "../group/group.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Shard } from "../group/shard.ts";
-import { sync } from "../group/sync.ts";
+import { failed, sync } from "../group/sync.ts";
 import type { Handler } from "../handler.ts";
 
 function synced(shard: Shard, request: SyncGroupRequest): Promise<SyncAnswer> {
@@ -30,16 +31,12 @@ function synced(shard: Shard, request: SyncGroupRequest): Promise<SyncAnswer> {
   });
 }
 
-function failed(error: ErrorName): SyncAnswer {
-  return { error, protocolType: null, protocolName: null, assignment: NO_BYTES };
-}
-
 export function syncGroupHandler(
   services: GroupServices,
 ): Handler<SyncGroupRequest, SyncGroupResponse> {
   async function answer(request: SyncGroupRequest): Promise<SyncAnswer> {
     if (request.groupId === "") return failed("INVALID_GROUP_ID");
-    const found = await services.coordinator.shardOf(request.groupId);
+    const found = stillOpen(await services.coordinator.shardOf(request.groupId));
     return found.ok ? await synced(found.shard, request) : failed(found.error);
   }
 

@@ -11,6 +11,7 @@ import {
   type DescribeGroupsResponse,
 } from "../../protocol/message/15_describe_groups.ts";
 import { type Group, type Member, metadataOf, NO_BYTES } from "../group/group.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 
@@ -63,7 +64,7 @@ export function describeGroupsHandler(
   services: GroupServices,
 ): Handler<DescribeGroupsRequest, DescribeGroupsResponse> {
   async function describe(groupId: string, version: number): Promise<Described> {
-    const found = await services.coordinator.shardOf(groupId);
+    const found = stillOpen(await services.coordinator.shardOf(groupId));
     if (!found.ok) return failed(groupId, found.error, "");
     const entry = found.shard.find(groupId);
     if (entry !== undefined) return described(entry.group);

@@ -9,6 +9,7 @@ import {
   type ListGroupsRequest,
   type ListGroupsResponse,
 } from "../../protocol/message/16_list_groups.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 
@@ -26,7 +27,8 @@ export function listGroupsHandler(
       const types = new Set(typesFilter.map((type) => type.toLowerCase()));
       let error: ErrorName = "NONE";
       const groups: NonNullable<ListGroupsResponse["groups"]>[number][] = [];
-      for (const found of await services.coordinator.allShards()) {
+      for (const each of await services.coordinator.allShards()) {
+        const found = stillOpen(each);
         if (!found.ok) {
           error = found.error;
           continue;

@@ -9,6 +9,7 @@ import {
   type DeleteGroupsResponse,
 } from "../../protocol/message/42_delete_groups.ts";
 import { faultToCode } from "../fault_to_code.ts";
+import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 
@@ -17,7 +18,7 @@ export function deleteGroupsHandler(
 ): Handler<DeleteGroupsRequest, DeleteGroupsResponse> {
   async function remove(groupId: string): Promise<ErrorName> {
     if (groupId === "") return "INVALID_GROUP_ID";
-    const found = await services.coordinator.shardOf(groupId);
+    const found = stillOpen(await services.coordinator.shardOf(groupId));
     if (!found.ok) return found.error;
     const entry = found.shard.find(groupId);
     if (entry === undefined || entry.group.state === "Dead") return "GROUP_ID_NOT_FOUND";

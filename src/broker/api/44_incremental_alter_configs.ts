@@ -72,17 +72,17 @@ async function alter(
   if (new Set(configs.map(({ name }) => name)).size < configs.length) {
     return refuse("INVALID_REQUEST", "A key is given twice");
   }
-  const changes: Record<string, string | null> = {};
+  const changes: [name: string, value: string | null][] = [];
   for (const change of configs) {
     if (topicProperty(change.name) === undefined && change.configOperation === DELETE) {
       return refuse("INVALID_CONFIG", `Unknown topic config name: ${change.name}`);
     }
     const value = changed(services, topic, change);
     if (typeof value === "object" && value !== null) return value;
-    changes[change.name] = value;
+    changes.push([change.name, value]);
   }
   try {
-    return await services.topics.alterConfigs(topic, changes, { validateOnly });
+    return await services.topics.alterConfigs(topic, Object.fromEntries(changes), { validateOnly });
   } catch (error) {
     return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
   }

@@ -491,3 +491,16 @@ test("DescribeCluster, ListPartitionReassignments, ApiVersions", async () => {
   }
   assert.equal((await broker.call(apiVersionsApi, 0, {})).errorCode, 0);
 });
+
+test("Metadata of a partition without a leader: an error that is tried again, and its real epoch", async () => {
+  // An epoch of -1 would make Java clients forget the one they know.
+  const broker = await world();
+  await broker.createTopic("a");
+  const row = broker.metadata.view().nodes.get(broker.services.nodeId)!;
+  await broker.metadata.submit({ type: "register-node", ...row, incarnation: "1".repeat(32) });
+  const { topics } = await broker.call(metadataApi, 9, { topics: [{ name: "a" }] });
+  const [only] = topics[0]!.partitions;
+  assert.equal(errorName(only!.errorCode), "LEADER_NOT_AVAILABLE");
+  assert.deepEqual([only!.leaderId, only!.replicaNodes, only!.isrNodes], [-1, [], []]);
+  assert.ok(only!.leaderEpoch >= 0);
+});

@@ -1,12 +1,12 @@
 /**
  * Group coordination as plain calls: finds the shard of a group, loads it on first use, and runs the
  * group functions on it. Every node leads some partitions of `__consumer_offsets`; for the others it
- * answers NOT_COORDINATOR.
+ * answers NOT_COORDINATOR. A shard ends with its partition: whoever waits in it is told at once.
  */
 import { sleep } from "../../env/clock.ts";
 import { randomUuid } from "../../env/random.ts";
-import { isFault, messageOf } from "../../lib/errors.ts";
-import { GROUP_LOAD_WAIT_MS } from "../../lib/limits.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { GROUP_LOAD_WAIT_MS, GROUP_STATE_BYTES_MAX } from "../../lib/limits.ts";
 import { SingleFlight } from "../../lib/single_flight.ts";
 import { uuidOf, ZERO_UUID } from "../../lib/uuid.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
@@ -15,12 +15,19 @@ import type { BrokerServices } from "../handler.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import { OFFSETS_TOPIC } from "../topic_name.ts";
 import { partitionKey, type TopicRow } from "../../controller/image.ts";
+import { FailurePauses } from "../failure_pauses.ts";
 import type { GroupSettings } from "./group.ts";
+import { GroupMemory } from "./memory.ts";
 import { Shard } from "./shard.ts";
 
 export type ShardFound =
   | { readonly ok: true; readonly shard: Shard }
   | { readonly ok: false; readonly error: ErrorName };
+
+/** To be asked after each await: a closed shard has forgotten its groups, which must not read as "none". */
+export function stillOpen(found: ShardFound): ShardFound {
+  return found.ok && found.shard.closed ? { ok: false, error: "NOT_COORDINATOR" } : found;
+}
 
 type Services = Pick<BrokerServices, "env" | "nodeId" | "metadata" | "partitions" | "config">;
 
@@ -51,11 +58,18 @@ export class Coordinator {
   readonly #shards = new Map<number, Shard>();
   readonly #loading = new SingleFlight<number, ShardFound>();
   readonly #creating = new SingleFlight<string, TopicRow | ErrorName>();
+  /** Partitions whose log opens and cannot be read. */
+  readonly #failures: FailurePauses<number, PartitionLog>;
+  readonly #memory: GroupMemory;
+  readonly #unsubscribe: () => void;
   #cancelMaintenance: () => void = () => {};
   #closed = false;
 
-  constructor(services: Services) {
+  constructor(services: Services, stateBytesMax: number = GROUP_STATE_BYTES_MAX) {
     this.#services = services;
+    this.#memory = new GroupMemory(stateBytesMax);
+    this.#failures = new FailurePauses(services.env.clock);
+    this.#unsubscribe = services.metadata.onChange(() => this.#follow());
     this.#settings = settingsOf(services.config);
     this.#retentionMs = services.config.integer("offsets.retention.minutes") * 60_000;
     this.#schedule();
@@ -89,6 +103,7 @@ export class Coordinator {
 
   close(): void {
     this.#closed = true;
+    this.#unsubscribe();
     this.#cancelMaintenance();
     for (const shard of this.#shards.values()) shard.close();
     this.#shards.clear();
@@ -103,6 +118,22 @@ export class Coordinator {
   #leaderOf(topic: TopicRow, partition: number): number | null {
     return this.#services.metadata.view().partitions.get(partitionKey(topic.topicId, partition))
       ?.leader ?? null;
+  }
+
+  /** By the metadata alone: the partition's log may follow it earlier or later than we do. */
+  #isLed(partition: number, log: PartitionLog): boolean {
+    const topicId = this.#topicRow()?.topicId;
+    if (topicId === undefined) return false;
+    const row = this.#services.metadata.view().partitions.get(partitionKey(topicId, partition));
+    return row?.leader === this.#services.nodeId && row.leaderEpoch === log.leaderEpoch;
+  }
+
+  #follow(): void {
+    for (const [partition, shard] of this.#shards) {
+      if (this.#isLed(partition, shard.log)) continue;
+      this.#shards.delete(partition);
+      shard.close();
+    }
   }
 
   async #offsetsTopic(): Promise<TopicRow | ErrorName> {
@@ -139,7 +170,10 @@ export class Coordinator {
     }
     const enough = new AbortController();
     const running = this.#loading.run(partition, () => this.#load(topic, partition))
-      .catch((error: unknown) => this.#loadFailed(partition, error));
+      .catch((error: unknown): ShardFound => ({
+        ok: false,
+        error: faultToCode(error, "coordinator"),
+      }));
     const late = sleep(env.clock, GROUP_LOAD_WAIT_MS, enough.signal)
       .then((): ShardFound => ({ ok: false, error: "COORDINATOR_LOAD_IN_PROGRESS" }));
     try {
@@ -148,15 +182,6 @@ export class Coordinator {
       // Only once the race is decided: an earlier abort would let the sleep overtake the load's answer.
       enough.abort();
     }
-  }
-
-  #loadFailed(partition: number, error: unknown): ShardFound {
-    this.#services.env.log.log("warn", "groups-load-failed", {
-      partition,
-      reason: messageOf(error),
-    });
-    if (!isFault(error)) throw error;
-    return { ok: false, error: faultToCode(error, "coordinator") };
   }
 
   async #load(topic: TopicRow, partition: number): Promise<ShardFound> {
@@ -169,15 +194,31 @@ export class Coordinator {
     if (current !== undefined && current.log === located.log) return { ok: true, shard: current };
     current?.close();
     this.#shards.delete(partition);
-    const shard = this.#newShard(located.log);
-    await shard.load();
-    if (this.#closed) {
+    const shard = await this.#read(partition, located.log);
+    if (this.#closed || !this.#isLed(partition, located.log)) {
       shard.close();
       return { ok: false, error: "NOT_COORDINATOR" };
     }
     this.#shards.set(partition, shard);
     this.#services.env.log.log("info", "groups-loaded", { partition, groups: shard.groups.size });
     return { ok: true, shard };
+  }
+
+  async #read(partition: number, log: PartitionLog): Promise<Shard> {
+    this.#failures.forgetWhere((failed, at) => at === partition && failed !== log);
+    this.#failures.check(partition);
+    const shard = this.#newShard(log);
+    try {
+      await shard.load();
+    } catch (error) {
+      shard.close();
+      const pauseMs = this.#failures.failed(partition, error, log);
+      const fields = { partition, pauseMs, reason: messageOf(error) };
+      this.#services.env.log.log("warn", "groups-load-failed", fields);
+      throw error;
+    }
+    this.#failures.forget(partition);
+    return shard;
   }
 
   #newShard(log: PartitionLog): Shard {
@@ -187,6 +228,7 @@ export class Coordinator {
       log,
       settings: this.#settings,
       retentionMs: this.#retentionMs,
+      memory: this.#memory,
       newMemberId: (prefix) =>
         `${prefix === "" ? "member" : prefix}-${dashed(uuidOf(randomUuid(env.random)))}`,
       topicExists: (topicId) => topicId === ZERO_UUID || metadata.view().topics.has(topicId),

@@ -29,6 +29,8 @@ interface World {
   ): { answer: SyncAnswer | null };
   readonly stored: Group["state"][];
   failStores(fail: boolean): void;
+  /** Bytes that the node's groups may still grow by. */
+  leaveRoom(bytes: number): void;
   /** Until the answer is called, stores do not end. */
   holdStores(): () => void;
 }
@@ -39,6 +41,7 @@ function world(settings: Partial<GroupHost["settings"]> = {}): World {
   let now = 0;
   let ids = 0;
   let failing = false;
+  let room = Infinity;
   let held: Promise<void> = Promise.resolve();
   const stored: Group["state"][] = [];
   const host: GroupHost = {
@@ -52,6 +55,7 @@ function world(settings: Partial<GroupHost["settings"]> = {}): World {
     nowMs: () => 1_700_000_000_000 + now,
     monotonicMs: () => now,
     newMemberId: (prefix) => `${prefix}-${++ids}`,
+    hasRoom: (bytes) => bytes <= room,
     store(group) {
       stored.push(group.state);
       return failing ? Promise.reject(new Error("no store")) : held;
@@ -62,6 +66,7 @@ function world(settings: Partial<GroupHost["settings"]> = {}): World {
     group,
     host,
     stored,
+    leaveRoom: (bytes) => void (room = bytes),
     failStores: (fail) => void (failing = fail),
     holdStores() {
       let release = () => {};
@@ -465,4 +470,26 @@ test("an assignment that is still being written does not hold up the next genera
   assert.deepEqual([leading.answer?.error, following.answer?.error], ["NONE", "NONE"]);
   assert.equal(utf8(leading.answer!.assignment), "new");
   assert.equal(w.group.state, "Stable");
+});
+
+test("when the node has no memory for more, members stay and come again, and nobody else joins", async () => {
+  const w = await stable(2);
+  const [leader, follower] = [...w.group.members.keys()];
+  w.leaveRoom(0);
+  assert.equal(w.join().answer!.error, "GROUP_MAX_SIZE_REACHED");
+  assert.equal(w.join({ needsKnownId: true }).answer!.error, "GROUP_MAX_SIZE_REACHED");
+  const larger = [{ name: "range", metadata: new Uint8Array(100) }];
+  const grown = w.join({ memberId: follower!, protocols: larger });
+  assert.equal(grown.answer!.error, "GROUP_MAX_SIZE_REACHED");
+  assert.equal(w.group.state, "Stable");
+  const again = [w.join({ memberId: leader! }), w.join({ memberId: follower! })];
+  assert.deepEqual(again.map(({ answer }) => answer?.error), ["NONE", "NONE"]);
+  const { generation } = w.group;
+  const held = w.sync(follower!, generation);
+  const tooMuch = w.sync(leader!, generation, { [follower!]: "partition 0" });
+  assert.equal(tooMuch.answer!.error, "GROUP_MAX_SIZE_REACHED");
+  assert.equal(held.answer, null);
+  w.sync(leader!, generation, {});
+  await settle();
+  assert.equal(held.answer!.error, "NONE");
 });

@@ -2,6 +2,7 @@
  * A classic group as data: members, state, waiting answers, deadlines. The functions beside this file
  * change it, each in one synchronous stretch; the coordinator owns it and its one timer.
  */
+import { toUtf8 } from "../../lib/bytes.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 
 export type GroupState = "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead";
@@ -123,6 +124,8 @@ export interface GroupHost {
   nowMs(): number;
   monotonicMs(): number;
   newMemberId(prefix: string): string;
+  /** Whether the node's groups may take up so many bytes more. */
+  hasRoom(bytes: number): boolean;
   /** Makes members, generation and assignments durable. */
   store(group: Group): Promise<void>;
 }
@@ -131,6 +134,27 @@ export interface GroupHost {
 export const NEW_MEMBER_JOIN_MS = 5 * 60_000;
 export const NO_GENERATION = -1;
 export const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+/** Kafka's strings have 16-bit lengths; what clients sent as no UTF-8 may have grown past that. */
+const TEXT_BYTES_MAX = 0x7fff;
+/** A dash and a UUID: what a member id has behind a client's or an instance's name. */
+const ID_SUFFIX_BYTES = 37;
+const UTF8_BYTES_PER_UNIT_MAX = 3;
+
+function isStorableWith(text: string, moreBytes: number): boolean {
+  const bytesMax = TEXT_BYTES_MAX - moreBytes;
+  return text.length * UTF8_BYTES_PER_UNIT_MAX <= bytesMax || toUtf8(text).length <= bytesMax;
+}
+
+/** Whether a text can be written back into a record and into answers. */
+export function isStorable(text: string): boolean {
+  return isStorableWith(text, 0);
+}
+
+/** Whether a member's id can be made of the name. */
+export function isMemberName(text: string): boolean {
+  return isStorableWith(text, ID_SUFFIX_BYTES);
+}
 
 export function createGroup(groupId: string, nowMs: number): Group {
   return {

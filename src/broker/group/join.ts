@@ -20,6 +20,7 @@ import {
   touch,
   waits,
 } from "./group.ts";
+import { joinBytes } from "./memory.ts";
 import { chooseProtocol, fits, sameProtocols } from "./protocols.ts";
 
 /** Answers through `reply`: at once, or when the join phase ends. */
@@ -33,16 +34,27 @@ export function join(
     reply(joinError(error, memberId));
   if (group.state === "Dead") return refuse("COORDINATOR_NOT_AVAILABLE");
   if (!fits(group, request)) return refuse("INCONSISTENT_GROUP_PROTOCOL");
-  if (isFull(group, host, request)) return refuse("GROUP_MAX_SIZE_REACHED");
+  if (isFull(group, host, request) || !host.hasRoom(growth(group, request))) {
+    return refuse("GROUP_MAX_SIZE_REACHED");
+  }
   if (request.memberId === "") return joinUnknown(group, host, request, reply);
   joinKnown(group, host, request, reply);
 }
 
+/** The member whose place the request takes. */
+function placeOf(group: Group, { memberId, instanceId }: JoinRequest): Member | undefined {
+  return group.members.get(memberId) ??
+    (instanceId === null ? undefined : staticMember(group, instanceId));
+}
+
+/** Who is in may come again with no more than it has. */
+function growth(group: Group, request: JoinRequest): number {
+  const place = placeOf(group, request);
+  return joinBytes(request) - (place === undefined ? 0 : joinBytes(place));
+}
+
 function isFull(group: Group, host: GroupHost, request: JoinRequest): boolean {
-  if (group.members.has(request.memberId) || group.pending.has(request.memberId)) return false;
-  if (request.instanceId !== null && staticMember(group, request.instanceId) !== undefined) {
-    return false;
-  }
+  if (group.pending.has(request.memberId) || placeOf(group, request) !== undefined) return false;
   return group.members.size + group.pending.size >= host.settings.membersMax;
 }
 

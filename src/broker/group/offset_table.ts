@@ -1,5 +1,6 @@
 /** Committed offsets of one group, by topic and partition. Pure: the shard makes each change durable first. */
 import { type Uuid, ZERO_UUID } from "../../lib/uuid.ts";
+import { offsetBytes } from "./memory.ts";
 
 export interface CommittedOffset {
   readonly offset: number;
@@ -30,7 +31,12 @@ function keyOf(topic: string, partition: number): string {
 
 export class OffsetTable {
   readonly #entries = new Map<string, OffsetEntry>();
+  #bytes = 0;
 
+  /** What the entries take up, estimated. */
+  get bytes(): number {
+    return this.#bytes;
+  }
   get size(): number {
     return this.#entries.size;
   }
@@ -42,11 +48,21 @@ export class OffsetTable {
   }
 
   set(entry: OffsetEntry): void {
+    this.#bytes += this.growth(entry);
     this.#entries.set(keyOf(entry.topic, entry.partition), entry);
   }
 
+  /** How much larger the table gets with the entry. */
+  growth(entry: OffsetEntry): number {
+    const known = this.#entries.get(keyOf(entry.topic, entry.partition));
+    return offsetBytes(entry) - (known === undefined ? 0 : offsetBytes(known));
+  }
+
   delete(topic: string, partition: number): void {
-    this.#entries.delete(keyOf(topic, partition));
+    const key = keyOf(topic, partition);
+    const known = this.#entries.get(key);
+    if (known !== undefined) this.#bytes -= offsetBytes(known);
+    this.#entries.delete(key);
   }
 
   entries(): IterableIterator<OffsetEntry> {

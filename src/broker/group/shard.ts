@@ -4,7 +4,7 @@
  */
 import type { Env } from "../../env/env.ts";
 import { FaultError, messageOf } from "../../lib/errors.ts";
-import { GROUP_LOAD_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
+import { GROUP_BATCH_BYTES, GROUP_LOAD_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
 import type { Uuid } from "../../lib/uuid.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import { buildBatch, isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
@@ -18,6 +18,7 @@ import {
   nextDeadline,
 } from "./group.ts";
 import { tick } from "./membership.ts";
+import { groupBytes, type GroupMemory } from "./memory.ts";
 import { type OffsetEntry, OffsetTable } from "./offset_table.ts";
 import { joinError, removeAllWaiting } from "./rebalance.ts";
 import {
@@ -35,6 +36,8 @@ export interface ShardOptions {
   readonly settings: GroupSettings;
   readonly retentionMs: number;
   readonly newMemberId: (prefix: string) => string;
+  /** The node's, shared by its shards. */
+  readonly memory: GroupMemory;
   /** Whether a topic still exists; offsets of deleted ones are dropped. */
   readonly topicExists: (topicId: Uuid) => boolean;
 }
@@ -44,6 +47,8 @@ export interface GroupEntry {
   readonly offsets: OffsetTable;
   /** Commits that are in the log and not in the table yet. */
   commits: number;
+  /** What it counts for in the node's memory. */
+  bytes: number;
   cancelTimer: () => void;
 }
 
@@ -59,6 +64,28 @@ const COMPACT_BYTES_MIN = 1_048_576;
 
 function bytesOf({ key, value }: KeyValue): number {
   return key.length + (value?.length ?? 0);
+}
+
+/** In order, each within the limits of one batch; a larger record goes alone. */
+function batchesOf(records: readonly KeyValue[]): KeyValue[][] {
+  const batches: KeyValue[][] = [];
+  let bytes = Infinity;
+  for (const record of records) {
+    const size = bytesOf(record);
+    const last = batches.at(-1);
+    if (bytes + size > GROUP_BATCH_BYTES || last?.length === GROUP_RECORDS_PER_BATCH) {
+      batches.push([record]);
+      bytes = size;
+    } else {
+      last?.push(record);
+      bytes += size;
+    }
+  }
+  return batches;
+}
+
+function growthBy({ offsets: table }: GroupEntry, offsets: readonly OffsetEntry[]): number {
+  return offsets.reduce((sum, offset) => sum + table.growth(offset), 0);
 }
 
 export class Shard {
@@ -79,6 +106,7 @@ export class Shard {
       nowMs: () => env.clock.nowMs(),
       monotonicMs: () => env.clock.monotonicMs(),
       newMemberId: options.newMemberId,
+      hasRoom: (bytes) => options.memory.hasRoom(bytes),
       store: (group) => this.#store(group),
     };
   }
@@ -116,6 +144,7 @@ export class Shard {
       group,
       offsets: old?.offsets ?? new OffsetTable(),
       commits: old?.commits ?? 0,
+      bytes: old?.bytes ?? 0,
       cancelTimer: () => {},
     };
     this.#groups.set(group.groupId, entry);
@@ -167,7 +196,20 @@ export class Shard {
     const entry = this.#groups.get(groupId);
     entry?.cancelTimer();
     this.#groups.delete(groupId);
-    if (entry !== undefined) entry.group.state = "Dead";
+    if (entry === undefined) return;
+    entry.group.state = "Dead";
+    this.#count(entry, 0);
+  }
+
+  #count(entry: GroupEntry, bytes: number): void {
+    this.#options.memory.change(bytes - entry.bytes);
+    entry.bytes = bytes;
+  }
+
+  /** A group that is not listed any more counts for nothing, whatever still happens to it. */
+  #recount(entry: GroupEntry): void {
+    const isListed = this.#groups.get(entry.group.groupId) === entry;
+    this.#count(entry, isListed ? groupBytes(entry.group) + entry.offsets.bytes : 0);
   }
 
   /** Resolves when the records are durable. Throws FaultError. */
@@ -175,8 +217,7 @@ export class Shard {
     const { env } = this.#options;
     const timestampMs = env.clock.nowMs();
     const waits: Promise<void>[] = [];
-    for (let at = 0; at < records.length; at += GROUP_RECORDS_PER_BATCH) {
-      const part = records.slice(at, at + GROUP_RECORDS_PER_BATCH);
+    for (const part of batchesOf(records)) {
       const batch = buildBatch({
         records: part.map(({ key, value }) => ({ key, value, headers: [], timestampMs })),
         codec: null,
@@ -188,19 +229,31 @@ export class Shard {
           retriable: true,
         });
       }
+      // When a later batch is refused nobody waits for this one any more.
+      appended.durable.catch(() => {});
       waits.push(appended.durable);
     }
     await Promise.all(waits);
   }
 
+  /** Whether the offsets may be added to what the node's groups hold. */
+  hasRoomFor(entry: GroupEntry, offsets: readonly OffsetEntry[]): boolean {
+    return this.#options.memory.hasRoom(growthBy(entry, offsets));
+  }
+
   /** Offsets count once they are durable. */
   async commit(entry: GroupEntry, offsets: readonly OffsetEntry[]): Promise<void> {
+    const { memory } = this.#options;
+    const growth = growthBy(entry, offsets);
     entry.commits += 1;
+    memory.change(growth);
     try {
       await this.append(offsets.map((offset) => offsetRecord(entry.group.groupId, offset)));
       for (const offset of offsets) entry.offsets.set(offset);
     } finally {
       entry.commits -= 1;
+      memory.change(-growth);
+      this.reschedule(entry);
     }
   }
 
@@ -221,6 +274,7 @@ export class Shard {
       if (!this.#closed && !this.#groups.has(groupId)) {
         entry.group.state = "Empty";
         this.#groups.set(groupId, entry);
+        this.#recount(entry);
       }
       throw error;
     }
@@ -229,6 +283,7 @@ export class Shard {
   /** Sets the group's one timer to its next deadline; call it after every change of the group. */
   reschedule(entry: GroupEntry): void {
     entry.cancelTimer();
+    this.#recount(entry);
     if (this.#groups.get(entry.group.groupId) !== entry) return;
     if (isUnused(entry)) return this.#forget(entry.group.groupId);
     const deadlineMs = nextDeadline(entry.group);
@@ -242,8 +297,11 @@ export class Shard {
 
   /** Expires offsets and rewrites a hollow log. Writes nothing when there is nothing to do. */
   async maintain(nowMs: number): Promise<void> {
-    for (const entry of Array.from(this.#groups.values())) await this.#expire(entry, nowMs);
-    await this.#compact();
+    for (const entry of Array.from(this.#groups.values())) {
+      if (this.#closed) return;
+      await this.#expire(entry, nowMs);
+    }
+    if (!this.#closed) await this.#compact();
   }
 
   async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
@@ -260,6 +318,7 @@ export class Shard {
     if (dropped.size === 0) return;
     await this.append([...dropped].map((offset) => offsetTombstone(group.groupId, offset)));
     for (const { topic, partition } of dropped) offsets.delete(topic, partition);
+    this.#recount(entry);
   }
 
   /** A commit may be durable and still a step away from its table. */
@@ -303,6 +362,7 @@ export class Shard {
       entry.cancelTimer();
       entry.group.state = "Dead";
       removeAllWaiting(entry.group, (memberId) => joinError("NOT_COORDINATOR", memberId));
+      this.#count(entry, 0);
     }
     this.#groups.clear();
   }

@@ -13,6 +13,10 @@ import {
 } from "./group.ts";
 import { prepareRebalance, removeMember, replySync } from "./rebalance.ts";
 
+export function failed(error: ErrorName): SyncAnswer {
+  return { error, protocolType: null, protocolName: null, assignment: NO_BYTES };
+}
+
 function check(group: Group, request: SyncRequest): ErrorName {
   if (group.state === "Dead") return "COORDINATOR_NOT_AVAILABLE";
   const identity = checkIdentity(group, request.memberId, request.instanceId);
@@ -38,14 +42,27 @@ export function sync(
 ): void {
   const error = check(group, request);
   if (error !== "NONE") {
-    return reply({ error, protocolType: null, protocolName: null, assignment: NO_BYTES });
+    return reply(failed(error));
   }
   const member = group.members.get(request.memberId)!;
   touch(member, host);
+  const assigns = group.state === "CompletingRebalance" && member.memberId === group.leader &&
+    !group.storing;
+  if (assigns && !host.hasRoom(growth(group, request))) {
+    return reply(failed("GROUP_MAX_SIZE_REACHED"));
+  }
   replySync(group, member, "UNKNOWN_MEMBER_ID");
   member.syncing = reply;
   if (group.state === "Stable") return replySync(group, member, "NONE");
-  if (member.memberId === group.leader && !group.storing) assign(group, host, request.assignments);
+  if (assigns) assign(group, host, request.assignments);
+}
+
+/** How much more the assignments take up than those before them. */
+function growth(group: Group, { assignments }: SyncRequest): number {
+  let bytes = 0;
+  for (const { assignment } of assignments) bytes += assignment.length;
+  for (const { assignment } of group.members.values()) bytes -= assignment.length;
+  return bytes;
 }
 
 function assign(group: Group, host: GroupHost, assignments: SyncRequest["assignments"]): void {

@@ -14,7 +14,7 @@ const VERSIONS = { min: 4, max: 18, flexibleFrom: 12 };
 
 const replicaState = struct({
   replicaId: since(0, int32, { default: -1 }),
-  replicaEpoch: since(0, int64, { default: -1 }),
+  replicaEpoch: since(0, int64Clamped, { default: -1 }),
 });
 
 const fetchPartition = struct({

@@ -5,14 +5,14 @@
  * instead of names.
  */
 import { api } from "../api.ts";
-import { int16, int32, int64, int64Clamped, string, uuid } from "../primitive.ts";
+import { int16, int32, int64Clamped, string, uuid } from "../primitive.ts";
 import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";
 
 const VERSIONS = { min: 2, max: 10, flexibleFrom: 8 };
 
 const offsetCommitRequestPartition = struct({
   partitionIndex: int32,
-  committedOffset: int64,
+  committedOffset: int64Clamped,
   committedLeaderEpoch: since(6, int32, { default: -1 }),
   committedMetadata: since(0, string, { nullableSince: 0 }),
 });

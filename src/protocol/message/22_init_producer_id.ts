@@ -4,7 +4,7 @@
  * KIP-890). Version 6 (two-phase commit) is unstable in Kafka and neither advertised nor accepted.
  */
 import { api } from "../api.ts";
-import { int16, int32, int64, string } from "../primitive.ts";
+import { int16, int32, int64, int64Clamped, string } from "../primitive.ts";
 import { type Infer, type InferInput, message, since } from "../schema.ts";
 
 const VERSIONS = { min: 0, max: 5, flexibleFrom: 2 };
@@ -12,7 +12,7 @@ const VERSIONS = { min: 0, max: 5, flexibleFrom: 2 };
 export const initProducerIdRequest = message("InitProducerIdRequest", VERSIONS, {
   transactionalId: since(0, string, { nullableSince: 0 }),
   transactionTimeoutMs: int32,
-  producerId: since(3, int64, { default: -1 }),
+  producerId: since(3, int64Clamped, { default: -1 }),
   producerEpoch: since(3, int16, { default: -1 }),
 });
 

@@ -85,10 +85,15 @@ describe("block cache", () => {
     const old = engine.ports.objects.streamSetObjects(NODE)[0]!;
     const block = new LogCacheBlock(0);
     for (const one of [record(0, 0, 1, 100), record(0, 1, 1, 100)]) block.put(one, 0);
-    const layout = layOut(block.runs());
+    const layout = await layOut(world.clock, block.runs());
     const id = objectId(9_000);
     const checksums = await writeObject(
-      { store: world.store, clusterId: CLUSTER, memory: new UploadMemory() },
+      {
+        clock: world.env.clock,
+        store: world.store,
+        clusterId: CLUSTER,
+        memory: new UploadMemory(),
+      },
       id,
       layout,
     );
@@ -142,7 +147,7 @@ describe("block cache", () => {
     await engine.streams.create(world.nextEpoch());
     const size = 600 * 1024;
     for (let i = 0; i < 20; i++) await engine.storage.append(record(0, i, 1, size)).durable;
-    await engine.storage.forceUpload(streamId(0));
+    await world.drive(engine.storage.forceUpload(streamId(0)));
     const { store, ranges } = counting(world.store);
     const cache = cacheOver(store, engine.ports.objects);
     for (let i = 0; i < 20; i++) {

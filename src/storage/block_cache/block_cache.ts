@@ -3,15 +3,13 @@
  * gaps, and serves their blocks through caches. Metadata at hand may be stale: what cannot be found is looked
  * for once more after catching up, and only then reported.
  */
-import type { Offset, StreamId } from "../../lib/brand.ts";
+import type { ObjectId, Offset, StreamId } from "../../lib/brand.ts";
 import { FaultError } from "../../lib/errors.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import { Collector } from "../cache/record_run.ts";
-import { decodeAttributes } from "../format/attributes.ts";
 import type { IndexEntry } from "../format/index_block.ts";
-import { corrupt } from "../format/object_reader.ts";
-import type { ObjectManager, ObjectRef, StreamRange } from "../ports.ts";
+import type { ObjectManager, StreamRange } from "../ports.ts";
 import type { ReadOptions } from "../storage.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import { DataBlockCache } from "./data_block_cache.ts";
@@ -31,7 +29,7 @@ export interface BlockCacheOptions {
 }
 
 interface Located {
-  readonly object: ObjectRef;
+  readonly objectId: ObjectId;
   /** What the read needs. */
   readonly entries: readonly IndexEntry[];
   /** What follows and is worth fetching in the same request. */
@@ -58,7 +56,7 @@ export class BlockCache {
   }
 
   /** Ranges of a stream set object that this node has just committed. */
-  learn(id: ObjectRef["objectId"], ranges: readonly StreamRange[]): void {
+  learn(id: ObjectId, ranges: readonly StreamRange[]): void {
     this.#ranges.learn(id, ranges);
   }
 
@@ -92,8 +90,8 @@ export class BlockCache {
     const read = async (): Promise<boolean> => {
       const located = await this.#locate(stream, at, end, collector.bytesLeft, aheadBytes);
       if (located === null) return false;
-      const { object, entries, ahead } = located;
-      for (const records of await this.#blocks.get(object.objectId, entries, ahead)) {
+      const { objectId, entries, ahead } = located;
+      for (const records of await this.#blocks.get(objectId, entries, ahead)) {
         collector.addAll(records);
       }
       return true;
@@ -121,21 +119,15 @@ export class BlockCache {
       ? place.object
       : await this.#ranges.find(place.nodeId, stream, offset);
     if (object === null) return null;
-    this.#expectNormal(object);
-    const index = await this.#indexes.get(object);
-    const { entries } = index.find(stream, offset, Math.min(end, place.until), bytes);
+    const held = await this.#indexes.at(object, offset);
+    if (held === null) return null;
+    const { objectId, index } = held;
+    const until = Math.min(place.until, held.until);
+    const { entries } = index.find(stream, offset, Math.min(end, until), bytes);
     const last = entries.at(-1);
     if (last === undefined) return null;
-    const ahead = aheadBytes === 0
-      ? []
-      : index.find(stream, last.end, place.until, aheadBytes).entries;
-    return { object, entries, ahead };
-  }
-
-  /** Nothing writes composites yet; one found here was written by a newer version. */
-  #expectNormal({ objectId, attributes }: ObjectRef): void {
-    if (decodeAttributes(attributes).type === "normal") return;
-    throw corrupt(dataKey(this.#options.clusterId, objectId), "a composite object is not expected");
+    const ahead = aheadBytes === 0 ? [] : index.find(stream, last.end, until, aheadBytes).entries;
+    return { objectId, entries, ahead };
   }
 
   #lost(stream: StreamId, offset: Offset, missing: MissingObject | "nowhere"): FaultError {

@@ -1,14 +1,15 @@
 /** Searching records that are sorted by offset: log cache and block cache share it. */
 import type { Offset } from "../../lib/brand.ts";
-import { endOffset, type StreamRecord } from "../stream_record.ts";
+import { listOf, type RecordList } from "../record_list.ts";
+import type { StreamRecord } from "../stream_record.ts";
 
 /** Index of the first record that ends behind the offset. */
-export function firstEndingAfter(records: readonly StreamRecord[], offset: Offset): number {
+export function firstEndingAfter(records: RecordList, offset: Offset): number {
   let low = 0;
   let high = records.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (endOffset(records[middle]!) <= offset) low = middle + 1;
+    if (records.endAt(middle) <= offset) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -41,19 +42,27 @@ export class Collector {
     return this.#full || this.#next >= this.#end;
   }
 
-  /** Adds from a sorted run what continues the collection; stops at a gap. */
-  addAll(run: readonly StreamRecord[]): void {
-    for (let i = firstEndingAfter(run, this.#next); i < run.length && !this.done; i++) {
-      const record = run[i]!;
-      if (record.baseOffset > this.#next) return;
-      if (this.records.length > 0 && record.payload.length > this.bytesLeft) {
+  /** Adds from sorted records what continues the collection; stops at a gap. */
+  addAll(records: readonly StreamRecord[]): void {
+    const list = listOf(records);
+    this.addFrom(list, firstEndingAfter(list, this.#next));
+  }
+
+  /** The same from an index on, which the caller has searched; returns the index behind the last one added. */
+  addFrom(list: RecordList, from: number): number {
+    let i = from;
+    for (; i < list.length && !this.done; i++) {
+      if (list.startAt(i) > this.#next) break;
+      const bytes = list.payloadBytesAt(i);
+      if (this.records.length > 0 && bytes > this.bytesLeft) {
         this.#full = true;
-        return;
+        break;
       }
-      this.records.push(record);
-      this.#bytes += record.payload.length;
-      this.#next = endOffset(record);
+      this.records.push(list.at(i));
+      this.#bytes += bytes;
+      this.#next = list.endAt(i);
       if (this.#bytes >= this.#bytesMax) this.#full = true;
     }
+    return i;
   }
 }

@@ -4,12 +4,8 @@
  *   u8 magic 0x5a · u8 flag 0x02 · i32 record count · i32 data length · stream records
  */
 import { DecodeError, viewOf } from "../../lib/bytes.ts";
-import {
-  encodedBytes,
-  readStreamRecord,
-  type StreamRecord,
-  writeStreamRecord,
-} from "../stream_record.ts";
+import { listOf, type RecordList } from "../record_list.ts";
+import { encodedBytes, readStreamRecord, type StreamRecord } from "../stream_record.ts";
 
 export const DATA_BLOCK_HEADER_BYTES = 10;
 const MAGIC = 0x5a;
@@ -19,24 +15,39 @@ export function dataBlockBytes(records: readonly StreamRecord[]): number {
   return records.reduce((sum, record) => sum + encodedBytes(record), DATA_BLOCK_HEADER_BYTES);
 }
 
-/** Writes one block at a position of `target`; returns the position behind it. */
+/** Writes records `from` to `to` of a list as one block at a position of `target`; returns the position behind it. */
+export function writeListBlock(
+  target: Uint8Array,
+  at: number,
+  { list, from, to }: { readonly list: RecordList; readonly from: number; readonly to: number },
+): number {
+  const view = viewOf(target);
+  view.setUint8(at, MAGIC);
+  view.setUint8(at + 1, FLAG);
+  view.setInt32(at + 2, to - from);
+  let end = at + DATA_BLOCK_HEADER_BYTES;
+  for (let i = from; i < to; i++) end = list.write(i, target, end);
+  view.setInt32(at + 6, end - at - DATA_BLOCK_HEADER_BYTES);
+  return end;
+}
+
+/** The same for records that are objects. */
 export function writeDataBlock(
   target: Uint8Array,
   at: number,
   records: readonly StreamRecord[],
 ): number {
-  const view = viewOf(target);
-  view.setUint8(at, MAGIC);
-  view.setUint8(at + 1, FLAG);
-  view.setInt32(at + 2, records.length);
-  let end = at + DATA_BLOCK_HEADER_BYTES;
-  for (const record of records) end = writeStreamRecord(target, end, record);
-  view.setInt32(at + 6, end - at - DATA_BLOCK_HEADER_BYTES);
-  return end;
+  return writeListBlock(target, at, { list: listOf(records), from: 0, to: records.length });
 }
 
-/** Reads one block at a position into `into`; returns the position behind it. */
-function readDataBlock(bytes: Uint8Array, at: number, into: StreamRecord[]): number {
+export interface DataBlockHeader {
+  readonly records: number;
+  /** Bytes behind the header. */
+  readonly length: number;
+}
+
+/** Throws DecodeError. */
+export function readDataBlockHeader(bytes: Uint8Array, at = 0): DataBlockHeader {
   if (at + DATA_BLOCK_HEADER_BYTES > bytes.length) {
     throw new DecodeError(`Data block header at ${at} passes the end ${bytes.length}`);
   }
@@ -46,14 +57,23 @@ function readDataBlock(bytes: Uint8Array, at: number, into: StreamRecord[]): num
       `Not a data block: magic ${view.getUint8(at)}, flag ${view.getUint8(at + 1)}`,
     );
   }
-  const count = view.getInt32(at + 2);
+  const records = view.getInt32(at + 2);
   const length = view.getInt32(at + 6);
-  let next = at + DATA_BLOCK_HEADER_BYTES;
-  const end = next + length;
-  if (count <= 0 || length < 0 || end > bytes.length) {
-    throw new DecodeError(`Data block of ${count} records, ${length} bytes does not fit`);
+  if (records <= 0 || length < 0) {
+    throw new DecodeError(`Data block of ${records} records, ${length} bytes`);
   }
-  for (let i = 0; i < count; i++) {
+  return { records, length };
+}
+
+/** Reads one block at a position into `into`; returns the position behind it. */
+function readDataBlock(bytes: Uint8Array, at: number, into: StreamRecord[]): number {
+  const header = readDataBlockHeader(bytes, at);
+  let next = at + DATA_BLOCK_HEADER_BYTES;
+  const end = next + header.length;
+  if (end > bytes.length) {
+    throw new DecodeError(`Data block of ${header.length} bytes passes the end`);
+  }
+  for (let i = 0; i < header.records; i++) {
     const record = readStreamRecord(bytes, next);
     next += encodedBytes(record);
     into.push(record);

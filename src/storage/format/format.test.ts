@@ -101,6 +101,16 @@ describe("data object", () => {
     assert.equal(layout.index.length, 2 * 36);
   });
 
+  test("encoding in steps gives the same bytes, each once", () => {
+    const layout = layOut([...Array(20).keys()].map((i) => record(i - i % 3, i, 1, 7 * i)), 64);
+    const bytes = new Uint8Array(layout.size);
+    const steps = [...layout.encodeInto(bytes, 100)];
+    assert.ok(steps.length > 5);
+    assert.ok(steps.slice(0, -1).every(({ length }) => length >= 100));
+    assert.equal(toHex(concatBytes(steps)), toHex(layout.encode()));
+    assert.equal(toHex(bytes), toHex(layout.encode()));
+  });
+
   test("parts are the same bytes, all but the last equal", () => {
     fc.assert(
       fc.property(

@@ -6,6 +6,7 @@ import { FaultError } from "../../lib/errors.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { ObjectRef } from "../ports.ts";
 import type { StreamRecord } from "../stream_record.ts";
+import { CompositeIndex } from "./composite.ts";
 import { decodeDataBlocks } from "./data_block.ts";
 import { decodeFooter, FOOTER_BYTES } from "./footer.ts";
 import { INDEX_ENTRY_BYTES, IndexBlock } from "./index_block.ts";
@@ -57,6 +58,18 @@ export async function readIndex(
   if (index === null) return null;
   expectCrc(key, "index", index, checksums.indexCrc);
   return decoding(key, () => new IndexBlock(index, indexPosition));
+}
+
+/** A composite holds nothing but links and index: it is read whole. Null when it is not there. */
+export async function readComposite(
+  store: ObjectStore,
+  key: string,
+  { checksums }: Pick<ObjectRef, "checksums">,
+): Promise<CompositeIndex | null> {
+  const got = await store.get(key);
+  if (got === null) return null;
+  expectCrc(key, "bytes", got.bytes, checksums.bytesCrc);
+  return decoding(key, () => new CompositeIndex(got.bytes));
 }
 
 /** Exactly these bytes; null when the object is not there. */

@@ -1,20 +1,34 @@
 /** Writes the objects of an upload plan and describes them for the commit. */
+import { type Clock, sleep } from "../../env/clock.ts";
 import type { ObjectId } from "../../lib/brand.ts";
 import { crc32c } from "../../lib/crc32c.ts";
-import { PUT_PART_BYTES, SINGLE_PUT_BYTES_MAX } from "../../lib/limits.ts";
+import {
+  ENCODE_STEP_BYTES,
+  LAYOUT_STEP_RECORDS,
+  PUT_PART_BYTES,
+  SINGLE_PUT_BYTES_MAX,
+} from "../../lib/limits.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
-import type { StreamRun } from "../cache/log_cache_block.ts";
+import type { StreamRun } from "../cache/stream_run.ts";
 import { NORMAL_OBJECT } from "../format/attributes.ts";
 import { type ObjectLayout, ObjectWriter } from "../format/object_writer.ts";
-import type { NewStreamObject, NewStreamSetObject, ObjectChecksums } from "../ports.ts";
+import type {
+  NewStreamObject,
+  NewStreamSetObject,
+  ObjectChecksums,
+  StreamRange,
+} from "../ports.ts";
 import type { UploadPlan } from "./plan.ts";
 import type { UploadMemory } from "./upload_memory.ts";
 
 export interface UploadTarget {
+  readonly clock: Clock;
   readonly store: ObjectStore;
   readonly clusterId: string;
   readonly memory: UploadMemory;
+  /** Resolves when the next bytes may be sent; absent for no limit. */
+  readonly pace?: (bytes: number) => Promise<void>;
 }
 
 export interface UploadedObjects {
@@ -22,15 +36,36 @@ export interface UploadedObjects {
   readonly streamObjects: readonly NewStreamObject[];
 }
 
-export function layOut(runs: readonly StreamRun[]): ObjectLayout {
+/** Between steps others have their turn: an object of tiny records has a million. */
+export async function layOut(clock: Clock, runs: readonly StreamRun[]): Promise<ObjectLayout> {
   const writer = new ObjectWriter();
-  for (const run of runs) for (const record of run.records) writer.add(record);
+  let records = 0;
+  for (const run of runs) {
+    for (let from = 0; from < run.length; from += LAYOUT_STEP_RECORDS) {
+      const to = Math.min(run.length, from + LAYOUT_STEP_RECORDS);
+      writer.addList(run.streamId, run, from, to);
+      records += to - from;
+      if (records < LAYOUT_STEP_RECORDS) continue;
+      await sleep(clock, 0);
+      records = 0;
+    }
+  }
   return writer.finish();
+}
+
+/** Returns the CRC-32C of the object. Between steps others have their turn: requests do not wait for uploads. */
+async function encode(clock: Clock, layout: ObjectLayout, bytes: Uint8Array): Promise<number> {
+  let crc = 0;
+  for (const step of layout.encodeInto(bytes, ENCODE_STEP_BYTES)) {
+    crc = crc32c(step, crc);
+    if (step.length >= ENCODE_STEP_BYTES) await sleep(clock, 0);
+  }
+  return crc;
 }
 
 /** Plain put: an id is never used twice, so a repeat writes the same bytes. */
 export async function writeObject(
-  { store, clusterId, memory }: UploadTarget,
+  { clock, store, clusterId, memory, pace }: UploadTarget,
   id: ObjectId,
   layout: ObjectLayout,
 ): Promise<ObjectChecksums> {
@@ -38,8 +73,8 @@ export async function writeObject(
   const indexCrc = crc32c(layout.index);
   if (layout.size <= SINGLE_PUT_BYTES_MAX) {
     const bytes = memory.take(layout.size);
-    layout.encode(bytes);
-    const bytesCrc = crc32c(bytes);
+    const bytesCrc = await encode(clock, layout, bytes);
+    await pace?.(bytes.length);
     await store.put(key, bytes);
     memory.give(bytes);
     return { bytesCrc, indexCrc };
@@ -49,6 +84,7 @@ export async function writeObject(
     bytesCrc = 0;
     for (const part of layout.parts(PUT_PART_BYTES)) {
       bytesCrc = crc32c(part, bytesCrc);
+      await pace?.(part.length);
       yield part;
     }
   }
@@ -56,46 +92,48 @@ export async function writeObject(
   return { bytesCrc, indexCrc };
 }
 
+/** Objects of one plan that are stored; an attempt goes on where the one before it failed. */
+export type WrittenObjects = Map<ObjectId, WrittenObject>;
+
+interface WrittenObject extends ObjectChecksums {
+  readonly size: number;
+  readonly ranges: readonly StreamRange[];
+}
+
 /** The first id goes to the stream set object, as in AutoMQ. One object at a time: bounded memory. */
 export async function uploadPlan(
   target: UploadTarget,
   plan: UploadPlan,
   ids: readonly ObjectId[],
+  written: WrittenObjects = new Map(),
 ): Promise<UploadedObjects> {
-  const own = ids.slice(plan.streamSet.length > 0 ? 1 : 0);
+  const [first, ...rest] = ids;
+  const own = plan.streamSet.length > 0 ? rest : ids;
   const streamSetObject = plan.streamSet.length === 0
     ? null
-    : await uploadStreamSet(target, plan.streamSet, ids[0]!);
+    : { objectId: first!, ...await writeRuns(target, first!, plan.streamSet, written) };
   const streamObjects: NewStreamObject[] = [];
   for (const [i, run] of plan.streamObjects.entries()) {
-    streamObjects.push(await uploadStream(target, run, own[i]!));
+    const objectId = own[i]!;
+    const { ranges: _, ...object } = await writeRuns(target, objectId, [run], written);
+    const { streamId, start, end } = run;
+    const range = { streamId, start, end };
+    streamObjects.push({ objectId, ...object, range, attributes: NORMAL_OBJECT });
   }
   return { streamSetObject, streamObjects };
 }
 
-async function uploadStreamSet(
+async function writeRuns(
   target: UploadTarget,
+  id: ObjectId,
   runs: readonly StreamRun[],
-  id: ObjectId,
-): Promise<NewStreamSetObject> {
-  const layout = layOut(runs);
-  const checksums = await writeObject(target, id, layout);
-  return { objectId: id, size: layout.size, ranges: layout.ranges, ...checksums };
-}
-
-async function uploadStream(
-  target: UploadTarget,
-  run: StreamRun,
-  id: ObjectId,
-): Promise<NewStreamObject> {
-  const layout = layOut([run]);
-  const { streamId, start, end } = run;
-  const checksums = await writeObject(target, id, layout);
-  return {
-    objectId: id,
-    size: layout.size,
-    range: { streamId, start, end },
-    attributes: NORMAL_OBJECT,
-    ...checksums,
-  };
+  written: WrittenObjects,
+): Promise<WrittenObject> {
+  const before = written.get(id);
+  if (before !== undefined) return before;
+  const layout = await layOut(target.clock, runs);
+  const { size, ranges } = layout;
+  const object = { size, ranges, ...await writeObject(target, id, layout) };
+  written.set(id, object);
+  return object;
 }

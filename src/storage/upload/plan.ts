@@ -1,6 +1,6 @@
 /** Decides which runs of a log cache block go into which object. Pure. */
 import { STREAM_OBJECT_SPLIT_BYTES } from "../../lib/limits.ts";
-import type { StreamRun } from "../cache/log_cache_block.ts";
+import type { StreamRun } from "../cache/stream_run.ts";
 
 export interface UploadPlan {
   /** Runs that share the stream set object, ascending by stream; empty when there is none. */

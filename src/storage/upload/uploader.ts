@@ -12,17 +12,20 @@ import type { LogCacheBlock } from "../cache/log_cache_block.ts";
 import { refused } from "../engine_refusal.ts";
 import type { ObjectManager, StreamManager, UploadCommit } from "../ports.ts";
 import { IdPool } from "./id_pool.ts";
-import { uploadPlan, type UploadTarget } from "./object_upload.ts";
+import { uploadPlan, type UploadTarget, type WrittenObjects } from "./object_upload.ts";
 import { objectCount, planUpload, type UploadPlan } from "./plan.ts";
 import { retry } from "./retry.ts";
 import { UploadMemory } from "./upload_memory.ts";
+import { UploadPace } from "./upload_pace.ts";
 
-export interface UploaderOptions extends Omit<UploadTarget, "memory"> {
+export interface UploaderOptions extends Omit<UploadTarget, "clock" | "memory" | "pace"> {
   readonly env: Env;
   readonly objects: ObjectManager;
   readonly streams: Pick<StreamManager, "viewStream">;
   readonly splitBytes: number;
   readonly idBlock: number;
+  /** Instead of a rate that follows the producers. */
+  readonly bytesPerSecond: number | null;
   /** First WAL slot that is needed once the block and all before it are committed. */
   readonly walTrimAfter: (block: LogCacheBlock) => number;
   readonly onCommitted: (block: LogCacheBlock, commit: UploadCommit) => void;
@@ -39,6 +42,7 @@ export class Uploader {
   readonly #options: UploaderOptions;
   readonly #ids: IdPool;
   readonly #memory = new UploadMemory();
+  readonly #pace: UploadPace;
   readonly #slots = new Semaphore(UPLOADS_IN_FLIGHT_MAX);
   readonly #stop = new AbortController();
   readonly #tasks: Task[] = [];
@@ -49,6 +53,7 @@ export class Uploader {
   constructor(options: UploaderOptions) {
     this.#options = options;
     this.#ids = new IdPool(options.objects, options.idBlock);
+    this.#pace = new UploadPace(options.env.clock, options.bytesPerSecond);
   }
 
   /** Blocks that are archived and not committed. */
@@ -56,13 +61,20 @@ export class Uploader {
     return this.#tasks.length;
   }
 
-  /** Resolves when the block and all before it are committed; rejects when the uploader stops. */
-  submit(block: LogCacheBlock): Promise<void> {
+  /**
+   * Resolves when the block and all before it are committed; rejects when the uploader stops. The time it
+   * took to fill sets the pace.
+   */
+  submit(block: LogCacheBlock, filledInMs: number): Promise<void> {
+    this.#pace.add(block.bytes, filledInMs);
     const before = this.#tasks.at(-1)?.committed ?? Promise.resolve();
     const committed = this.#run(block, before);
     const task = { block, committed };
     this.#tasks.push(task);
-    const done = () => void this.#tasks.splice(this.#tasks.indexOf(task), 1);
+    const done = () => {
+      this.#tasks.splice(this.#tasks.indexOf(task), 1);
+      if (this.#tasks.length === 0) this.#pace.reset();
+    };
     committed.then(done, (error: unknown) => {
       done();
       this.stop(error);
@@ -80,11 +92,17 @@ export class Uploader {
     return this.#tasks.findLast(({ block }) => isWanted(block))?.committed ?? Promise.resolve();
   }
 
+  /** Somebody waits for what is submitted, or room gets short: no pace until it is committed. */
+  hurry(): void {
+    if (this.#tasks.length > 0) this.#pace.hurry();
+  }
+
   /** Ends all retries; submitted blocks reject with the reason. */
   stop(reason: unknown): void {
     if (this.#stop.signal.aborted) return;
     this.#options.onHealth(messageOf(reason));
     this.#stop.abort(reason);
+    this.#pace.hurry();
   }
 
   async #run(block: LogCacheBlock, before: Promise<void>): Promise<void> {
@@ -110,10 +128,11 @@ export class Uploader {
   }
 
   #upload(plan: UploadPlan, ids: readonly ObjectId[]) {
-    return this.#retry(
-      "upload",
-      () => uploadPlan({ ...this.#options, memory: this.#memory }, plan, ids),
-    );
+    const { store, clusterId, env } = this.#options;
+    const pace = (bytes: number) => this.#pace.wait(bytes);
+    const target = { store, clusterId, clock: env.clock, memory: this.#memory, pace };
+    const written: WrittenObjects = new Map();
+    return this.#retry("upload", () => uploadPlan(target, plan, ids, written));
   }
 
   /** After an attempt whose outcome was not known, a refusal may be the echo of our own success. */

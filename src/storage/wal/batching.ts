@@ -40,6 +40,20 @@ export type BatchDecision =
 
 const SEND: BatchDecision = { send: true };
 
+const MONTH_HOURS = 730;
+
+/** PUTs per hour that a budget in money buys, at least one; null when it sets no limit. */
+export function putsPerHourFor(
+  { dollarsPerMonth, dollarsPerMillionPuts }: {
+    readonly dollarsPerMonth: number;
+    readonly dollarsPerMillionPuts: number;
+  },
+): number | null {
+  if (dollarsPerMonth <= 0 || dollarsPerMillionPuts <= 0) return null;
+  const putsPerMonth = dollarsPerMonth / dollarsPerMillionPuts * 1e6;
+  return Math.max(1, Math.round(putsPerMonth / MONTH_HOURS));
+}
+
 /** Milliseconds of budget per PUT; 0 when PUTs cost nothing. */
 function intervalMs(policy: WalPolicy): number {
   if (policy.kind === "unmetered") return 0;

@@ -19,15 +19,13 @@ function record(baseOffset: number, bytes: number): StreamRecord {
   return { streamId: streamId(1), epoch: streamEpoch(1), baseOffset, count: 1, payload };
 }
 
-test("a stored record views the bulk, also after the bulk has moved", () => {
+test("a stored record views the bulk, and keeps its bytes when the bulk moves", () => {
   const bulk = new Bulk(OWNER, 0, new WalMemory());
   const first = bulk.append(record(0, 100));
-  const early = first.payload;
   const rest = [1, 2, 3, 4].map((offset) => bulk.append(record(offset, 60_000)));
   const { body } = bulk.finish(-1);
-  for (const stored of [first, ...rest]) assert.equal(stored.payload.buffer, body.buffer);
-  assert.notEqual(early.buffer, body.buffer);
-  assert.deepEqual(early, first.payload);
+  assert.equal(rest.at(-1)!.payload.buffer, body.buffer);
+  assert.notEqual(first.payload.buffer, body.buffer);
   const read = readWalObject(body, OWNER, 0);
   assert.deepEqual(read.kind === "data" && read.records, [first, ...rest]);
 });

@@ -1,15 +1,14 @@
 /**
  * The open bulk: one WAL object while it is filled. Its bytes are written once, in arrival order, straight
- * in the form that is sent. When the bulk outgrows its memory it moves, and its records are re-viewed so
- * that the old memory can go; payloads read from a record earlier stay valid, they view the old bytes.
+ * in the form that is sent, and nothing else is kept of a record. When the bulk outgrows its memory it moves;
+ * what an append returned then views the old bytes, which stay what they are only until the next append.
  */
 import { assert } from "../../lib/assert.ts";
+import { viewOf } from "../../lib/bytes.ts";
 import { SLOT_BYTES, WAL_OBJECT_HEADER_BYTES } from "../../lib/limits.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import type { WalMemory } from "./wal_memory.ts";
 import { type SlotOwner, walRecordBytes, writeWalHeader, writeWalRecord } from "./wal_object.ts";
-
-type Stored = { -readonly [Field in keyof StreamRecord]: StreamRecord[Field] };
 
 /** A closed bulk, ready to be sent. */
 export interface FinishedBulk {
@@ -25,10 +24,9 @@ export class Bulk {
   readonly slot: number;
   readonly #owner: SlotOwner;
   readonly #memory: WalMemory;
-  readonly #records: Stored[] = [];
-  /** Ends of the records, relative to the object's start. */
-  readonly #ends: number[] = [];
+  #records = 0;
   #slab: Uint8Array;
+  #view: DataView;
   #start: number;
   #length = WAL_OBJECT_HEADER_BYTES;
 
@@ -38,6 +36,7 @@ export class Bulk {
     this.#memory = memory;
     const place = memory.open();
     this.#slab = place.slab;
+    this.#view = viewOf(place.slab);
     this.#start = place.at;
   }
 
@@ -46,7 +45,7 @@ export class Bulk {
     return this.#length - WAL_OBJECT_HEADER_BYTES;
   }
 
-  /** Copies the record; the result's payload views the bulk. */
+  /** Copies the record; the result's payload views the bulk, until the next append. */
   append(record: StreamRecord): StreamRecord {
     const bytes = walRecordBytes(record);
     assert(
@@ -55,16 +54,22 @@ export class Bulk {
     );
     this.#reserve(bytes);
     const address = this.slot * SLOT_BYTES + this.bodyBytes;
-    writeWalRecord(this.#slab, this.#start + this.#length, address, record);
+    const end = writeWalRecord(
+      this.#slab,
+      this.#start + this.#length,
+      address,
+      record,
+      this.#view,
+    );
     this.#length += bytes;
-    this.#ends.push(this.#length);
-    const stored = { ...record, payload: this.#payload(this.#length, record.payload.length) };
-    this.#records.push(stored);
-    return stored;
+    this.#records += 1;
+    const { streamId, epoch, baseOffset, count, payload } = record;
+    const stored = this.#slab.subarray(end - payload.length, end);
+    return { streamId, epoch, baseOffset, count, payload: stored };
   }
 
   finish(trimOffset: number): FinishedBulk {
-    assert(this.#records.length > 0, "A bulk without records is not sent: it would be a seal");
+    assert(this.#records > 0, "A bulk without records is not sent: it would be a seal");
     writeWalHeader(this.#slab, this.#start, {
       ...this.#owner,
       startOffset: this.slot * SLOT_BYTES,
@@ -77,13 +82,9 @@ export class Bulk {
     return {
       slot: this.slot,
       body: this.#slab.subarray(this.#start, end),
-      records: this.#records.length,
+      records: this.#records,
       bodyBytes: this.bodyBytes,
     };
-  }
-
-  #payload(end: number, length: number): Uint8Array {
-    return this.#slab.subarray(this.#start + end - length, this.#start + end);
   }
 
   #reserve(bytes: number): void {
@@ -93,9 +94,7 @@ export class Bulk {
     const place = this.#memory.fresh(length);
     place.slab.set(used, place.at);
     this.#slab = place.slab;
+    this.#view = viewOf(place.slab);
     this.#start = place.at;
-    for (const [i, record] of this.#records.entries()) {
-      record.payload = this.#payload(this.#ends[i]!, record.payload.length);
-    }
   }
 }

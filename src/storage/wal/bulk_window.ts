@@ -11,12 +11,15 @@ import { FaultError, isFault, messageOf } from "../../lib/errors.ts";
 import {
   WAL_BULKS_IN_FLIGHT_MAX,
   WAL_IN_FLIGHT_BYTES_MAX,
+  WAL_REFUSED_MS,
   WAL_STALLED_MS,
 } from "../../lib/limits.ts";
 import { backoffMs } from "../../object/backoff.ts";
 import { createExactly, type CreateOutcome } from "../../object/create.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { FinishedBulk } from "./bulk.ts";
+import { createHedged, type HedgeOptions } from "./hedged_create.ts";
+import { HedgePace } from "./hedge_pace.ts";
 import { isTooOld, type Moment, newer } from "./evidence.ts";
 import { readWalHeader } from "./wal_object.ts";
 
@@ -31,9 +34,13 @@ export interface WindowOptions {
   readonly env: Env;
   readonly keyOf: (slot: number) => string;
   readonly firstSlot: number;
+  /** Send slow PUTs a second time: for stores where a PUT costs nothing. */
+  readonly hedge: boolean;
   /** Whether this incarnation is still the current one; throws FaultError while that cannot be told. */
   readonly checkEpoch: (() => Promise<boolean>) | null;
   readonly onAcknowledged: (bulk: FinishedBulk) => void;
+  /** `releasedTo` may have moved without an acknowledgement. */
+  readonly onReleased: () => void;
   /** Called once; the window has stopped and its bulks have failed. */
   readonly onFenced: (reason: string) => void;
 }
@@ -43,6 +50,8 @@ interface Entry {
   state: "waiting" | "sending" | "stored";
   /** Before the first attempt: the earliest time at which the object can have been created. */
   sentAt: Moment | null;
+  /** The first answer that refused it, and what the newest one says; null while none did. */
+  refused: { readonly sinceMs: number; readonly why: string } | null;
 }
 
 export function fencedFault(reason: string): FaultError {
@@ -66,12 +75,13 @@ export class BulkWindow {
   readonly #stop = new AbortController();
   /** In slot order; the head is the oldest that is not acknowledged. */
   readonly #entries: Entry[] = [];
+  readonly #pace: HedgePace | null;
+  /** Stored slots whose slower PUT may still read the body. */
+  readonly #unreleased = new Set<number>();
   #sending = 0;
   #sendingBytes = 0;
   #acknowledgedTo: number;
   #storeMs: number | null = null;
-  /** The last fault of a put, while nothing was stored since. */
-  #lastFault: string | null = null;
   #proof: Moment;
   #confirming = false;
   #idle: (() => void)[] = [];
@@ -79,6 +89,7 @@ export class BulkWindow {
   constructor(options: WindowOptions) {
     this.#options = options;
     this.#acknowledgedTo = options.firstSlot;
+    this.#pace = options.hedge ? new HedgePace() : null;
     this.#proof = this.#now();
   }
 
@@ -91,19 +102,33 @@ export class BulkWindow {
     return this.#acknowledgedTo;
   }
 
-  /** Asked for by probes, so it costs no timer: the age of what waits longest tells. */
+  /**
+   * Of slots below, the store is done with the bodies: their memory may be used again, and the objects be
+   * deleted without a PUT under way that would create them anew.
+   */
+  get releasedTo(): number {
+    return Math.min(this.#acknowledgedTo, ...this.#unreleased);
+  }
+
+  /**
+   * Asked for by probes, so it costs no timer: the age of what waits longest tells. A store that refuses is
+   * reported sooner than one that is only slow.
+   */
   get problem(): string | null {
-    const sentAtMs = this.#entries[0]?.sentAt?.monotonicMs;
-    if (sentAtMs === undefined) return null;
-    const waitedMs = this.#options.env.clock.monotonicMs() - sentAtMs;
-    if (waitedMs < WAL_STALLED_MS) return null;
-    const why = this.#lastFault ?? "no answer yet";
+    const head = this.#entries[0];
+    if (head === undefined || head.sentAt === null) return null;
+    const nowMs = this.#options.env.clock.monotonicMs();
+    const waitedMs = nowMs - head.sentAt.monotonicMs;
+    const { refused } = head;
+    const isRefused = refused !== null && nowMs - refused.sinceMs >= WAL_REFUSED_MS;
+    if (!isRefused && waitedMs < WAL_STALLED_MS) return null;
+    const why = refused?.why ?? "no answer yet";
     return `WAL waits for the store since ${Math.round(waitedMs / 1_000)} s: ${why}`;
   }
 
   push(bulk: WindowBulk): void {
-    assert(!this.#stop.signal.aborted, "No bulk is sent after fencing");
-    this.#entries.push({ bulk, state: "waiting", sentAt: null });
+    assert(!this.#stop.signal.aborted, "No bulk is sent after the end");
+    this.#entries.push({ bulk, state: "waiting", sentAt: null, refused: null });
     this.#pump();
   }
 
@@ -138,10 +163,10 @@ export class BulkWindow {
   }
 
   async #send(entry: Entry): Promise<void> {
-    const { env, keyOf } = this.#options;
+    const { env } = this.#options;
     const { slot, body } = entry.bulk;
     const startedMs = env.clock.monotonicMs();
-    const outcome = await this.#create(keyOf(slot), body);
+    const outcome = await this.#create(entry);
     if (outcome === null || this.#stop.signal.aborted) return;
     this.#sending -= 1;
     this.#sendingBytes -= body.length;
@@ -149,22 +174,32 @@ export class BulkWindow {
     if (!outcome.created) {
       return this.#fail(`slot ${slot} holds ${describeFound(outcome.found)}`);
     }
-    env.metrics.observe("skerry_wal_put_seconds", (env.clock.monotonicMs() - startedMs) / 1_000);
+    const tookMs = env.clock.monotonicMs() - startedMs;
+    env.metrics.observe("skerry_wal_put_seconds", tookMs / 1_000);
+    // Its own refusals and their pauses say nothing about what is usual.
+    if (entry.refused === null) this.#pace?.observe(body.length, tookMs);
     entry.state = "stored";
-    this.#lastFault = null;
     this.#acknowledge();
     this.#pump();
   }
 
   /** Even a refusal by the store (credentials, space) can end; only the abort stops the attempts. */
-  async #create(key: string, body: Uint8Array): Promise<CreateOutcome | null> {
-    const { store, env } = this.#options;
+  async #create(entry: Entry): Promise<CreateOutcome | null> {
+    const { store, env, keyOf } = this.#options;
     const { clock, random, log } = env;
     const { signal } = this.#stop;
-    const onRetry = (error: unknown) => void (this.#lastFault = messageOf(error));
+    const { slot, body } = entry.bulk;
+    const key = keyOf(slot);
+    const onRetry = (error: unknown) => {
+      const sinceMs = entry.refused?.sinceMs ?? clock.monotonicMs();
+      entry.refused = { sinceMs, why: messageOf(error) };
+    };
     for (let attempt = 1; !signal.aborted; attempt++) {
       try {
-        return await createExactly(store, key, body, { clock, random, log, signal, onRetry });
+        const options = { clock, random, log, signal, onRetry };
+        const hedgeAfterMs = attempt === 1 ? this.#pace?.delayMs(body.length) ?? null : null;
+        if (hedgeAfterMs === null) return await createExactly(store, key, body, options);
+        return await this.#createHedged(entry, { ...options, hedgeAfterMs });
       } catch (error) {
         if (!isFault(error)) throw error;
         if (signal.aborted) return null;
@@ -174,6 +209,31 @@ export class BulkWindow {
       }
     }
     return null;
+  }
+
+  async #createHedged(
+    { bulk: { slot, body } }: Entry,
+    options: Omit<HedgeOptions, "mayHedge">,
+  ): Promise<CreateOutcome> {
+    const { store, env, keyOf } = this.#options;
+    const mayHedge = () => {
+      if (this.#pace?.take() !== true) return false;
+      env.metrics.count("skerry_wal_hedges_total", { outcome: "sent" });
+      this.#unreleased.add(slot);
+      return true;
+    };
+    const release = () => {
+      if (this.#unreleased.delete(slot)) this.#options.onReleased();
+    };
+    try {
+      const hedged = await createHedged(store, keyOf(slot), body, { ...options, mayHedge });
+      if (hedged.byHedge) env.metrics.count("skerry_wal_hedges_total", { outcome: "won" });
+      hedged.released.then(release, (error: unknown) => this.#fail(`bug: ${messageOf(error)}`));
+      return hedged.outcome;
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
   #acknowledge(): void {
@@ -226,11 +286,21 @@ export class BulkWindow {
 
   #fail(reason: string): void {
     if (this.#stop.signal.aborted) return;
-    this.#stop.abort();
-    const fault = fencedFault(reason);
-    for (const { bulk } of this.#entries.splice(0)) bulk.reject(fault);
+    this.#giveUp(fencedFault(reason));
     this.#options.onFenced(reason);
     this.#notifyIdle();
+  }
+
+  /** Sends and acknowledges nothing any more; a PUT under way may still land. */
+  abandon(fault: FaultError): void {
+    if (this.#stop.signal.aborted) return;
+    this.#giveUp(fault);
+    this.#notifyIdle();
+  }
+
+  #giveUp(fault: FaultError): void {
+    this.#stop.abort();
+    for (const { bulk } of this.#entries.splice(0)) bulk.reject(fault);
   }
 
   #notifyIdle(): void {

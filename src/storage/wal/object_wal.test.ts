@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createWalTestStore } from "../../../tests/contract/wal_store.ts";
 import { createFakeClock } from "../../../tests/support/fake_clock.ts";
+import { type FaultPlan, faultyStore } from "../../../tests/support/faulty_store.ts";
 import { testEnv } from "../../../tests/support/test_env.ts";
 import { nodeEpoch, nodeId, streamEpoch, streamId } from "../../lib/brand.ts";
-import { SLOT_BYTES } from "../../lib/limits.ts";
+import { FaultError, isFault } from "../../lib/errors.ts";
+import { SLOT_BYTES, WAL_REFUSED_MS, WAL_STALLED_MS } from "../../lib/limits.ts";
 import { createMemoryStore } from "../../object/memory.ts";
 import { createObjectWal, type ObjectWalOptions } from "./object_wal.ts";
 import { readWalObject } from "./wal_object.ts";
@@ -138,4 +140,69 @@ test("an idle WAL sends nothing and sets no timer", async () => {
   store.before = () => void (requests += 1);
   await clock.advance(3_600_000);
   assert.deepEqual([requests, clock.timers], [0, 0]);
+});
+
+function onFaulty(plan: FaultPlan) {
+  const clock = createFakeClock();
+  const faulty = faultyStore(createMemoryStore(clock), clock, plan);
+  const env = testEnv({ clock });
+  const options = { store: faulty, env, clusterId: "C", ...OWNER };
+  const wal = createObjectWal({ ...options, policy: { kind: "unmetered" } });
+  return { clock, faulty, wal };
+}
+
+test("a write that the store refuses is a problem after a second, one that it leaves waiting after five", async () => {
+  for (
+    const [kind, limitMs] of [["refused", WAL_REFUSED_MS], ["silent", WAL_STALLED_MS]] as const
+  ) {
+    const { clock, faulty, wal } = onFaulty(() =>
+      kind === "refused" ? { kind: "fail" } : { kind: "hang", happens: false }
+    );
+    assert.equal(wal.state().problem, null);
+    wal.append(record(0));
+    await clock.advance(limitMs - 10);
+    assert.equal(wal.state().problem, null, kind);
+    await clock.advance(20);
+    assert.match(wal.state().problem ?? "", kind === "refused" ? /Injected/ : /no answer yet/);
+    if (kind === "silent") continue;
+    faulty.setPlan();
+    await clock.advance(3_000);
+    assert.equal(wal.state().problem, null);
+  }
+});
+
+test("a write that is refused once, or is slow and then refused once, is no problem", async () => {
+  const { clock, faulty, wal } = onFaulty(({ number }) =>
+    number === 1 ? { kind: "fail" } : undefined
+  );
+  wal.append(record(0));
+  await clock.settle();
+  assert.equal(wal.state().problem, null);
+  await clock.advance(100);
+  faulty.setPlan(() => ({ kind: "silence", delayMs: 3_000, happens: false }));
+  const appended = wal.append(record(1));
+  await clock.advance(3_000);
+  faulty.setPlan();
+  assert.equal(wal.state().problem, null);
+  await clock.advance(100);
+  await appended.durable;
+});
+
+test("a WAL that is given up fails what waits and ends at once; what had landed is found by recovery", async () => {
+  const { clock, faulty, wal } = onFaulty(() => undefined);
+  await wal.append(record(0)).durable;
+  faulty.setPlan(() => ({ kind: "hang", happens: true }));
+  const inFlight = wal.append(record(1));
+  await clock.settle();
+  const open = wal.append(record(2));
+  const fault = new FaultError("closed", "Given up", { retriable: false });
+  wal.abandon(fault);
+  for (const { durable } of [inFlight, open]) {
+    await assert.rejects(durable, (error) => error === fault);
+  }
+  assert.throws(() => wal.append(record(3)), (error) => isFault(error, "closed"));
+  assert.equal(wal.state().unacknowledgedBytes, 0);
+  assert.equal(wal.state().fenced, false);
+  await wal.close();
+  assert.equal(clock.timers, 0);
 });

@@ -41,6 +41,8 @@ export interface ObjectWalOptions {
    * no own PUT has proved it for T_ACK_WAL; without it such a WAL is fenced.
    */
   readonly checkEpoch?: () => Promise<boolean>;
+  /** Send slow PUTs a second time. By default where they cost nothing; a directory gains nothing by it. */
+  readonly hedge?: boolean;
   /** Slots that may hold uncommitted records: bounds the time of a recovery. Past it appends are refused. */
   readonly slotsMax?: number;
 }
@@ -49,8 +51,8 @@ export interface ObjectWalOptions {
 interface Open {
   readonly bulk: Bulk;
   readonly openedAtMs: number;
-  readonly durable: Promise<void>;
-  readonly resolve: () => void;
+  readonly durable: Promise<Uint8Array>;
+  readonly resolve: (body: Uint8Array) => void;
   readonly reject: (fault: FaultError) => void;
 }
 
@@ -75,6 +77,8 @@ class ObjectWal implements Wal {
   #lookScheduled = false;
   #closing: Promise<void> | null = null;
   #fenced: string | null = null;
+  /** Why nothing is written any more: fenced, or given up. */
+  #over: FaultError | null = null;
   readonly #listeners: ((reason: string) => void)[] = [];
 
   constructor(options: ObjectWalOptions) {
@@ -92,7 +96,9 @@ class ObjectWal implements Wal {
       env,
       keyOf,
       firstSlot,
+      hedge: options.hedge ?? policy.kind === "unmetered",
       checkEpoch,
+      onReleased: () => this.#deleteSlots(),
       onAcknowledged: (bulk) => this.#onAcknowledged(bulk),
       onFenced: (reason) => this.#onFenced(reason),
     });
@@ -120,9 +126,9 @@ class ObjectWal implements Wal {
   }
 
   forget(slot: number, isViewed: (buffer: ArrayBufferLike) => boolean): void {
-    // A fenced window gave up its bulks, but their PUTs may still be under way.
-    if (this.#fenced !== null) return;
-    this.#memory.forget(Math.min(slot, this.#window.acknowledgedTo), isViewed);
+    // The window gave up its bulks, but their PUTs may still be under way.
+    if (this.#over !== null) return;
+    this.#memory.forget(Math.min(slot, this.#window.releasedTo), isViewed);
   }
 
   state(): WalState {
@@ -140,6 +146,12 @@ class ObjectWal implements Wal {
     else listener(this.#fenced);
   }
 
+  abandon(fault: FaultError): void {
+    if (this.#over !== null) return;
+    this.#window.abandon(fault);
+    this.#end(fault);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#shutDown();
     return this.#closing;
@@ -155,7 +167,7 @@ class ObjectWal implements Wal {
   #admit(record: StreamRecord): number {
     const { length } = record.payload;
     assert(length <= PAYLOAD_BYTES_MAX, `Record of ${length} bytes does not fit a WAL slot`);
-    if (this.#fenced !== null) throw fencedFault(this.#fenced);
+    if (this.#over !== null) throw this.#over;
     if (this.#closing !== null) {
       throw new FaultError("closed", "WAL is closed", { retriable: false });
     }
@@ -176,9 +188,9 @@ class ObjectWal implements Wal {
   }
 
   #openBulk(): Open {
-    let resolve: () => void = () => {};
+    let resolve: (body: Uint8Array) => void = () => {};
     let reject: (fault: FaultError) => void = () => {};
-    const durable = new Promise<void>((onResolve, onReject) => {
+    const durable = new Promise<Uint8Array>((onResolve, onReject) => {
       resolve = onResolve;
       reject = onReject;
     });
@@ -228,7 +240,8 @@ class ObjectWal implements Wal {
     metrics.observe("skerry_wal_bulk_bytes", finished.body.length);
     metrics.count("skerry_wal_records_total", {}, finished.records);
     metrics.gauge("skerry_wal_unacknowledged_bytes", this.#unacknowledgedBytes);
-    this.#window.push({ ...finished, resolve: open.resolve, reject: open.reject });
+    const resolve = () => open.resolve(finished.body);
+    this.#window.push({ ...finished, resolve, reject: open.reject });
   }
 
   #onAcknowledged(bulk: FinishedBulk): void {
@@ -241,21 +254,27 @@ class ObjectWal implements Wal {
   #onFenced(reason: string): void {
     this.#fenced = reason;
     this.#env.log.log("error", "wal-fenced", { epoch: this.#options.epoch, reason });
+    this.#end(fencedFault(reason));
+    for (const listener of this.#listeners.splice(0)) listener(reason);
+  }
+
+  #end(fault: FaultError): void {
+    this.#over = fault;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    this.#open?.reject(fencedFault(reason));
+    this.#open?.reject(fault);
     this.#open = null;
     this.#unacknowledgedBytes = 0;
     this.#env.metrics.gauge("skerry_wal_unacknowledged_bytes", 0);
-    for (const listener of this.#listeners.splice(0)) listener(reason);
   }
 
   /**
    * The newest acknowledged slot stays until a later one is acknowledged: a retransmitted PUT of it may
-   * still be on its way, and must find the slot occupied.
+   * still be on its way, and must find the slot occupied. So may the slower of two hedged PUTs.
    */
   #deleteSlots(): void {
-    if (this.#fenced !== null) return;
-    this.#trimmer.trimTo(Math.min(this.#trimmedTo, this.#window.acknowledgedTo - 1));
+    if (this.#over !== null) return;
+    const { acknowledgedTo, releasedTo } = this.#window;
+    this.#trimmer.trimTo(Math.min(this.#trimmedTo, acknowledgedTo - 1, releasedTo));
   }
 }

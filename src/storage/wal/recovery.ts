@@ -19,7 +19,7 @@ import type { ObjectStore } from "../../object/object_store.ts";
 import type { WalToRecover } from "../ports.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import { planSlot, type SlotState } from "./recovery_plan.ts";
-import { encodeSeal, readWalHeader, readWalObject, type WalObject } from "./wal_object.ts";
+import { checkWalObject, encodeSeal, readWalHeader, walRecords } from "./wal_object.ts";
 import { listWalSlots, slotKey } from "./wal_slots.ts";
 
 export interface RecoverWalOptions {
@@ -46,11 +46,6 @@ export function recoverWal(options: RecoverWalOptions): Promise<RecoveredWal> {
   return new Recovery(options).run();
 }
 
-interface Parsed {
-  readonly state: SlotState;
-  readonly records: readonly StreamRecord[];
-}
-
 /** The recovery position if these first bytes of an object are those of a seal. */
 function sealIn(bytes: Uint8Array): number | null {
   try {
@@ -62,13 +57,11 @@ function sealIn(bytes: Uint8Array): number | null {
   }
 }
 
-const EMPTY: Parsed = { state: { kind: "empty" }, records: [] };
-
 class Recovery {
   readonly #options: RecoverWalOptions;
   readonly #reading = new Map<number, Promise<Uint8Array | null>>();
-  /** Records of the first slots, kept from the check for the replay. */
-  readonly #kept = new Map<number, readonly StreamRecord[]>();
+  /** The first slots, kept from the check for the replay. */
+  readonly #kept = new Map<number, Uint8Array>();
   #keptBytes = 0;
   #highestSlot = -1;
 
@@ -114,23 +107,20 @@ class Recovery {
     return wanted;
   }
 
-  #parse(slot: number, bytes: Uint8Array | null): Parsed {
-    if (bytes === null) return EMPTY;
-    let object: WalObject;
+  #check(slot: number, bytes: Uint8Array | null): SlotState {
+    if (bytes === null) return { kind: "empty" };
     try {
-      object = readWalObject(bytes, this.#options.wal, slot);
+      return checkWalObject(bytes, this.#options.wal, slot);
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error;
-      return { state: { kind: "damaged", detail: error.message }, records: [] };
+      return { kind: "damaged", detail: error.message };
     }
-    if (object.kind === "data") return { state: { kind: "data" }, records: object.records };
-    return { state: { kind: "seal", recovery: object.recovery }, records: [] };
   }
 
-  #keep(slot: number, records: readonly StreamRecord[], bytes: number): void {
-    if (this.#keptBytes + bytes > WAL_RECOVERY_KEPT_BYTES_MAX) return;
-    this.#keptBytes += bytes;
-    this.#kept.set(slot, records);
+  #keep(slot: number, bytes: Uint8Array): void {
+    if (this.#keptBytes + bytes.length > WAL_RECOVERY_KEPT_BYTES_MAX) return;
+    this.#keptBytes += bytes.length;
+    this.#kept.set(slot, bytes);
   }
 
   /** Walks to the end of the WAL and makes sure that it stays the end. */
@@ -144,11 +134,11 @@ class Recovery {
   /** Does what the plan says about a slot; true when it holds data. One that gets filled while we seal it is planned again. */
   async #settle(slot: number, bytes: Uint8Array | null): Promise<boolean> {
     const { recovery } = this.#options.wal;
-    const { state, records } = this.#parse(slot, bytes);
+    const state = this.#check(slot, bytes);
     const plan = planSlot({ slot, state, recovery, highestSlot: this.#highestSlot });
     switch (plan.step) {
       case "continue":
-        this.#keep(slot, records, bytes?.length ?? 0);
+        if (bytes !== null) this.#keep(slot, bytes);
         return true;
       case "adopt":
         return false;
@@ -216,14 +206,14 @@ class Recovery {
     for (let slot = this.#options.wal.walTrim; slot < sealedSlot; slot++) {
       const kept = this.#kept.get(slot);
       this.#kept.delete(slot);
-      yield* kept ?? (await this.#readAgain(slot, sealedSlot - 1));
+      yield* walRecords(kept ?? (await this.#readAgain(slot, sealedSlot - 1)));
     }
   }
 
-  async #readAgain(slot: number, lastSlot: number): Promise<readonly StreamRecord[]> {
-    const { state, records } = this.#parse(slot, await this.#read(slot, lastSlot));
-    if (state.kind === "data") return records;
-    if (state.kind === "empty") {
+  async #readAgain(slot: number, lastSlot: number): Promise<Uint8Array> {
+    const bytes = await this.#read(slot, lastSlot);
+    if (bytes !== null && this.#check(slot, bytes).kind === "data") return bytes;
+    if (bytes === null) {
       throw new FaultError(
         "object-missing",
         `WAL object ${this.#key(slot)} vanished during recovery`,

@@ -7,7 +7,6 @@
  *
  * CRCs are CRC-32 (IEEE) without the sign bit. Offsets are addresses of the WAL: slot × 64 MiB + place in the body.
  */
-import { assert } from "../../lib/assert.ts";
 import {
   type NodeEpoch,
   nodeEpoch,
@@ -109,10 +108,10 @@ export function writeWalRecord(
   at: number,
   address: number,
   record: StreamRecord,
+  view = viewOf(target),
 ): number {
   const bodyAt = at + WAL_RECORD_HEADER_BYTES;
-  const end = writeStreamRecord(target, bodyAt, record);
-  const view = viewOf(target);
+  const end = writeStreamRecord(target, bodyAt, record, view);
   view.setUint32(at, RECORD_MAGIC);
   view.setInt32(at + 4, end - bodyAt);
   setInt64(view, at + 8, address + WAL_RECORD_HEADER_BYTES);
@@ -134,15 +133,10 @@ export function encodeSeal(owner: SlotOwner, slot: number, recovery: Position): 
   return bytes;
 }
 
-interface ReadRecord {
-  readonly record: StreamRecord;
-  readonly end: number;
-}
-
-function readWalRecord(bytes: Uint8Array, at: number, address: number): ReadRecord {
+/** Checks the record at a place of an object, written for a WAL address; returns where it ends. Throws DecodeError. */
+function checkWalRecord(bytes: Uint8Array, view: DataView, at: number, address: number): number {
   const bodyAt = at + WAL_RECORD_HEADER_BYTES;
   if (bodyAt > bytes.length) throw new DecodeError(`WAL record header at ${at} passes the end`);
-  const view = viewOf(bytes);
   if (crcOf(bytes.subarray(at, at + HEADER_CRC_AT)) !== view.getInt32(at + HEADER_CRC_AT)) {
     throw new DecodeError(`WAL record header at ${at} fails its CRC`);
   }
@@ -159,11 +153,23 @@ function readWalRecord(bytes: Uint8Array, at: number, address: number): ReadReco
   if (crcOf(bytes.subarray(bodyAt, end)) !== view.getInt32(at + 16)) {
     throw new DecodeError(`WAL record at ${at} fails its CRC`);
   }
-  const record = readStreamRecord(bytes, bodyAt);
+  const record = readStreamRecord(bytes, bodyAt, view);
   if (bodyAt + encodedBytes(record) !== end) {
     throw new DecodeError(`WAL record at ${at} and its stream record disagree on the length`);
   }
-  return { record, end };
+  return end;
+}
+
+export interface ReadRecord {
+  readonly record: StreamRecord;
+  readonly end: number;
+}
+
+/** Reads and checks the record at a place of an object, written for a WAL address. Throws DecodeError. */
+export function readWalRecord(bytes: Uint8Array, at: number, address: number): ReadRecord {
+  const view = viewOf(bytes);
+  const end = checkWalRecord(bytes, view, at, address);
+  return { record: readStreamRecord(bytes, at + WAL_RECORD_HEADER_BYTES, view), end };
 }
 
 function checkHeader(header: WalHeader, owner: SlotOwner, slot: number, bodyLength: number): void {
@@ -187,11 +193,17 @@ function checkHeader(header: WalHeader, owner: SlotOwner, slot: number, bodyLeng
   }
 }
 
-/**
- * Reads and checks everything in an object found in a slot: owner, address, lengths, each CRC.
- * Payloads are views of `bytes`. Throws DecodeError.
- */
-export function readWalObject(bytes: Uint8Array, owner: SlotOwner, slot: number): WalObject {
+/** What a checked object is, without its records: read those with `walRecords`. */
+export type CheckedWalObject =
+  | { readonly kind: "data"; readonly header: WalHeader }
+  | { readonly kind: "seal"; readonly header: WalHeader; readonly recovery: Position };
+
+/** Checks everything in an object found in a slot: owner, address, lengths, each CRC. Throws DecodeError. */
+export function checkWalObject(
+  bytes: Uint8Array,
+  owner: SlotOwner,
+  slot: number,
+): CheckedWalObject {
   const header = readWalHeader(bytes);
   checkHeader(header, owner, slot, bytes.length - WAL_OBJECT_HEADER_BYTES);
   if (header.bodyLength === 0) {
@@ -201,14 +213,32 @@ export function readWalObject(bytes: Uint8Array, owner: SlotOwner, slot: number)
     return { kind: "seal", header, recovery: position(header.sticky) };
   }
   if (header.sticky !== 0) throw new DecodeError("Cannot read WAL object: sticky length is set");
-  const records: StreamRecord[] = [];
-  let at = WAL_OBJECT_HEADER_BYTES;
-  while (at < bytes.length) {
-    const address = header.startOffset + at - WAL_OBJECT_HEADER_BYTES;
-    const { record, end } = readWalRecord(bytes, at, address);
-    records.push(record);
-    at = end;
+  const view = viewOf(bytes);
+  for (let at = WAL_OBJECT_HEADER_BYTES; at < bytes.length;) {
+    at = checkWalRecord(bytes, view, at, header.startOffset + at - WAL_OBJECT_HEADER_BYTES);
   }
-  assert(at === bytes.length, "WAL records end at the object's end");
-  return { kind: "data", header, records };
+  return { kind: "data", header };
+}
+
+/** Where the stream records of an object lie that is ours, or that was checked. */
+export function* walPlaces(bytes: Uint8Array): Generator<number> {
+  const view = viewOf(bytes);
+  for (let at = WAL_OBJECT_HEADER_BYTES; at < bytes.length;) {
+    const bodyAt = at + WAL_RECORD_HEADER_BYTES;
+    yield bodyAt;
+    at = bodyAt + view.getInt32(at + 4);
+  }
+}
+
+/** The records of an object that was checked, one at a time: a slot of tiny ones has a million. */
+export function* walRecords(bytes: Uint8Array): Generator<StreamRecord> {
+  const view = viewOf(bytes);
+  for (const at of walPlaces(bytes)) yield readStreamRecord(bytes, at, view);
+}
+
+/** Checks an object and reads all of it. Payloads are views of `bytes`. Throws DecodeError. */
+export function readWalObject(bytes: Uint8Array, owner: SlotOwner, slot: number): WalObject {
+  const checked = checkWalObject(bytes, owner, slot);
+  if (checked.kind === "seal") return checked;
+  return { ...checked, records: [...walRecords(bytes)] };
 }

@@ -10,6 +10,8 @@ export interface PartitionHistory {
   /** Every offset that anybody was told of, with its value. */
   readonly known: Map<number, string>;
   readonly acknowledged: Map<number, string>;
+  /** Timestamps, where a client was told of one. */
+  readonly dates: Map<number, number>;
   /** Largest high watermark that a process of this number, or an older one, has shown. */
   readonly watermarks: Map<number, number>;
   logStart: number;
@@ -32,6 +34,7 @@ export class History {
         partition,
         known: new Map(),
         acknowledged: new Map(),
+        dates: new Map(),
         watermarks: new Map(),
         logStart: 0,
       };
@@ -59,6 +62,17 @@ export class History {
       );
     }
     history.known.set(offset, value);
+  }
+
+  /** A record has one timestamp: that of the answer to its producer is what a read shows. */
+  date(history: PartitionHistory, offset: number, timestampMs: number): void {
+    const before = history.dates.get(offset);
+    if (before !== undefined && before !== timestampMs) {
+      this.#world.violated(
+        `${name(history)} offset ${offset} was of ${before}, now ${timestampMs}`,
+      );
+    }
+    history.dates.set(offset, timestampMs);
   }
 
   acknowledge(history: PartitionHistory, base: number, values: readonly string[]): void {

@@ -1,6 +1,7 @@
 /**
  * A replica of its own, fed with each entry in the moment in which it lands: I2 to I4, I7, I8, I10, I13 after
- * every entry, and what lies in the store against what the entry says: committed objects are there (I9).
+ * every entry, and what lies in the store against what the entry says: committed objects are there (I9), a
+ * snapshot is what the entries up to it make (I15).
  */
 import {
   chainHolds,
@@ -12,17 +13,31 @@ import {
   rangesHold,
   summaryOf,
 } from "../../../src/controller/invariants.ts";
+import { decodeSnapshot, dumpTables, encodeSnapshot } from "../../../src/controller/snapshot.ts";
 import { Replica } from "../../../src/controller/replica.ts";
 import type { State } from "../../../src/controller/state.ts";
-import type { ObjectId } from "../../../src/lib/brand.ts";
+import { createCodecs } from "../../../src/adapters/codecs.ts";
+import { type ObjectId, type Position } from "../../../src/lib/brand.ts";
+import { equalBytes } from "../../../src/lib/bytes.ts";
 import { crc32c } from "../../../src/lib/crc32c.ts";
 import { messageOf } from "../../../src/lib/errors.ts";
-import { dataKey, parseLogKey } from "../../../src/object/object_key.ts";
+import { dataKey, parseLogKey, parseSnapshotKey } from "../../../src/object/object_key.ts";
 import { readIndex } from "../../../src/storage/format/object_reader.ts";
 import type { StreamRange } from "../../../src/storage/ports.ts";
 import type { SimProcess } from "../process.ts";
 import type { Landed, SimStore } from "../sim_store.ts";
 import type { World } from "../world.ts";
+
+const codecs = createCodecs();
+
+/** Rows may name their fields in any order. */
+function textOf(state: State): string {
+  const sorted = (_: string, value: unknown) =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1))
+      : value;
+  return JSON.stringify(dumpTables(state), sorted);
+}
 
 export class MetadataChecker {
   readonly #world: World;
@@ -30,6 +45,10 @@ export class MetadataChecker {
   readonly #clusterId: string;
   readonly #replica: Replica;
   readonly #entries: Uint8Array[] = [];
+  /** Goes on from a snapshot of the first, taken at the last look. */
+  #restored: Replica;
+  /** Snapshots that nodes wrote. */
+  snapshots = 0;
   readonly #ranges = new Map<ObjectId, readonly StreamRange[]>();
   /** Objects whose bytes were compared with their row. */
   readonly #checked = new Set<ObjectId>();
@@ -39,6 +58,7 @@ export class MetadataChecker {
     this.#store = store;
     this.#clusterId = clusterId;
     this.#replica = new Replica(clusterId);
+    this.#restored = new Replica(clusterId);
     store.onLanded((landed) => this.#onLanded(landed));
   }
 
@@ -50,14 +70,18 @@ export class MetadataChecker {
   onRegistered: ((process: SimProcess, at: number) => void) | null = null;
 
   #onLanded({ op, key, created, bytes, process }: Landed): void {
+    if (op !== "create" || !created || bytes === null) return;
+    const snapshotAt = parseSnapshotKey(this.#clusterId, key);
+    if (snapshotAt !== null) return this.#checkSnapshot(snapshotAt, bytes);
     const at = parseLogKey(this.#clusterId, key);
-    if (op !== "create" || !created || at === null || bytes === null) return;
+    if (at === null) return;
     // A late duplicate of an entry that was trimmed, or of the last one: the protocol's to survive.
     if (at <= this.state.at) return;
     const before = summaryOf(this.state);
     this.#entries.push(bytes);
     try {
       const { entry } = this.#replica.take(bytes);
+      this.#restored.take(bytes);
       const types = entry.records.map(({ type }) => type).join(" ");
       this.#world.note(`metadata ${at}: ${types}`);
       if (types.includes("node-registered")) this.onRegistered?.(process, at);
@@ -73,8 +97,45 @@ export class MetadataChecker {
     if (problem !== null) this.#world.violated(problem);
   }
 
+  /** I15: what a node wrote is the fold of the entries up to there. */
+  #checkSnapshot(at: Position, bytes: Uint8Array): void {
+    this.snapshots++;
+    this.#world.note(`snapshot ${at}`);
+    const folded = new Replica(this.#clusterId);
+    for (const entry of this.#entries.slice(0, at)) folded.take(entry);
+    try {
+      const { state, lastHash } = decodeSnapshot(bytes, at, codecs);
+      const isSame = folded.state.at === at && equalBytes(lastHash, folded.lastHash) &&
+        textOf(state) === textOf(folded.state);
+      if (!isSame) this.#world.violated(`I15: snapshot ${at} differs from the entries up to it`);
+    } catch (error) {
+      this.#world.violated(`I15: snapshot ${at}: ${messageOf(error)}`);
+    }
+  }
+
+  /** I15, the other way round: entries make the same of a snapshot as of what it was taken of. */
+  #checkRestored(): void {
+    if (textOf(this.#restored.state) !== textOf(this.state)) {
+      const [mine, theirs] = [textOf(this.state), textOf(this.#restored.state)];
+      let at = 0;
+      while (mine[at] === theirs[at]) at += 1;
+      this.#world.violated(
+        `I15: at ${this.state.at} a replica from a snapshot has ${
+          theirs.slice(at - 60, at + 40)
+        }, ` +
+          `the other ${mine.slice(at - 60, at + 40)}`,
+      );
+    }
+    const { state, lastHash } = this.#replica;
+    if (state.at === 0) return;
+    const bytes = encodeSnapshot({ state, lastHash }, codecs);
+    this.#restored = new Replica(this.#clusterId);
+    this.#restored.adopt(decodeSnapshot(bytes, state.at, codecs));
+  }
+
   /** The checks that read the store; call it between events. */
   async check(): Promise<void> {
+    this.#checkRestored();
     this.#report(chainHolds(this.#entries));
     this.#report(commandsAppliedOnce(this.#entries));
     for (const { objectId, state, kind, size, bytesCrc, indexCrc } of this.state.objects.values()) {

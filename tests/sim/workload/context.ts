@@ -22,6 +22,8 @@ export interface Context {
   readonly cluster: Cluster;
   readonly history: History;
   readonly topics: SimTopic[];
+  /** One that is never deleted: for clients that know topics by name. Set before they start. */
+  steady: SimTopic;
   readonly codecs: Env["codecs"];
   /** Clients begin nothing new once this is set. */
   draining: boolean;

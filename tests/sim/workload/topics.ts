@@ -11,6 +11,7 @@ import { type Context, isTransient, isUnknownTopic, unexpected } from "./context
 
 const TIMEOUT_MS = 40_000;
 const NAMES = ["a", "b", "c"];
+const STEADY = "h";
 const TOPICS_MIN = 1;
 
 const RETENTION = [
@@ -35,9 +36,9 @@ export class TopicAdmin {
     return !this.#busy;
   }
 
-  /** Until a first topic exists. */
+  /** Until the first topics exist. */
   async begin(): Promise<void> {
-    for (const name of NAMES.slice(0, 2)) {
+    for (const name of [...NAMES.slice(0, 2), STEADY]) {
       while (!this.#context.topics.some((topic) => topic.name === name)) {
         if (this.#context.over) return;
         await this.#attempt(() => this.#create(name));
@@ -72,7 +73,7 @@ export class TopicAdmin {
   }
 
   async #create(name: string): Promise<void> {
-    const mayTrim = chance(this.#random, 0.3);
+    const mayTrim = name !== STEADY && chance(this.#random, 0.3);
     const { response, by } = await this.#client.call(createTopicsApi, 7, {
       topics: [{
         name,
@@ -96,7 +97,9 @@ export class TopicAdmin {
   }
 
   #add(name: string, topicId: string, mayTrim: boolean, partitions: number): void {
-    this.#context.topics.push({ name, topicId, partitions, mayTrim, doomed: false });
+    const topic = { name, topicId, partitions, mayTrim, doomed: false };
+    this.#context.topics.push(topic);
+    if (name === STEADY) this.#context.steady = topic;
   }
 
   /** Its settings are not known: it may have retention. */
@@ -109,7 +112,7 @@ export class TopicAdmin {
     const topic = response.topics[0];
     if (topic === undefined || topic.errorCode !== 0) return;
     if (this.#context.topics.some(({ topicId }) => topicId === topic.topicId)) return;
-    this.#add(name, topic.topicId!, true, topic.partitions.length);
+    this.#add(name, topic.topicId!, name !== STEADY, topic.partitions.length);
   }
 
   async #delete(name: string, topicId: string): Promise<void> {

@@ -1,0 +1,88 @@
+/** The broker properties of the write-ahead log, the log cache and the upload. */
+import {
+  LOG_CACHE_BYTES_MAX,
+  STREAM_OBJECT_SPLIT_BYTES,
+  UNCOMMITTED_AGE_MS_MAX,
+  UPLOAD_BLOCK_BYTES,
+  UPLOAD_INTERVAL_MS,
+} from "../lib/limits.ts";
+import type { Property } from "./property.ts";
+
+const MIB = 1024 * 1024;
+const MAX = Number.MAX_SAFE_INTEGER;
+
+function long(
+  name: string,
+  fallback: number,
+  [min, max]: readonly [min: number, max: number],
+  documentation: string,
+): Property {
+  return {
+    name: `skerry.${name}`,
+    type: "long",
+    fallback: String(fallback),
+    min: BigInt(min),
+    max: BigInt(max),
+    documentation,
+  };
+}
+
+export const STORAGE_PROPERTIES: readonly Property[] = [
+  long(
+    "wal.puts.per.hour",
+    -1,
+    [-1, 1_000_000_000],
+    "PUTs that the write-ahead log spends in an hour under load: fewer cost less, and records wait " +
+      "longer. 0 sets no limit; -1 means 14400 where PUTs have a price, and no limit elsewhere.",
+  ),
+  {
+    name: "skerry.wal.dollars.per.month",
+    type: "double",
+    fallback: "0",
+    min: 0n,
+    max: 1_000_000n,
+    documentation:
+      "The same as money, for 730 hours of load; the smaller of the two holds. 0 sets no limit.",
+  },
+  {
+    name: "skerry.wal.dollars.per.million.puts",
+    type: "double",
+    fallback: "5",
+    min: 0n,
+    max: 1_000_000n,
+    documentation: "What a million PUTs cost, for the budget in money.",
+  },
+  long(
+    "log.cache.bytes",
+    LOG_CACHE_BYTES_MAX,
+    [16 * MIB, MAX],
+    "Memory of records that are not uploaded, or lately were; when that much waits for upload, " +
+      "producers are refused until some of it is committed.",
+  ),
+  long(
+    "upload.block.bytes",
+    UPLOAD_BLOCK_BYTES,
+    [MIB, MAX],
+    "Records are uploaded when there are so many bytes of them; at most a third of the log cache.",
+  ),
+  long("upload.interval.ms", UPLOAD_INTERVAL_MS, [1_000, MAX], "The same by time."),
+  long(
+    "upload.age.ms.max",
+    UNCOMMITTED_AGE_MS_MAX,
+    [60_000, MAX],
+    "When records could not be uploaded for so long, producers are refused until they are.",
+  ),
+  long(
+    "upload.split.bytes",
+    STREAM_OBJECT_SPLIT_BYTES,
+    [1, MAX],
+    "A stream with at least this much in an upload gets an object of its own.",
+  ),
+  long(
+    "upload.bytes.per.second",
+    0,
+    [0, MAX],
+    "Rate of uploads; 0 follows the producers, at twice their rate. It does not hold while room is " +
+      "short, and when somebody waits for an upload.",
+  ),
+];

@@ -1,0 +1,36 @@
+/** Standard output in large pieces, waited for: a slow reader holds up the tool, not its memory. */
+
+const PIECE_CHARS = 64 * 1024;
+
+export interface Printer {
+  text(text: string): Promise<void>;
+  line(line: string): Promise<void>;
+  /** Everything has left. */
+  end(): Promise<void>;
+}
+
+function write(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => error ? reject(error) : resolve());
+  });
+}
+
+export function printer(): Printer {
+  // Each write tells its own failure.
+  if (process.stdout.listenerCount("error") === 0) process.stdout.on("error", () => {});
+  let waiting = "";
+  async function flush(): Promise<void> {
+    const text = waiting;
+    waiting = "";
+    if (text !== "") await write(text);
+  }
+  const print: Printer = {
+    async text(text) {
+      waiting += text;
+      if (waiting.length >= PIECE_CHARS) await flush();
+    },
+    line: (line) => print.text(`${line}\n`),
+    end: flush,
+  };
+  return print;
+}

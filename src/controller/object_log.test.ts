@@ -1,0 +1,52 @@
+/** The age rule: a position is not believed on old proof, whichever clock is the one that tells. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFakeClock } from "../../tests/support/fake_clock.ts";
+import { testEnv } from "../../tests/support/test_env.ts";
+import { METADATA_EVIDENCE_AGE_MS_MAX } from "../lib/limits.ts";
+import { position } from "../lib/brand.ts";
+import { createMemoryStore } from "../object/memory.ts";
+import { logKey, snapshotKey } from "../object/object_key.ts";
+import { ObjectLog } from "./object_log.ts";
+
+const CLUSTER = "age";
+const SLEPT_MS = METADATA_EVIDENCE_AGE_MS_MAX + 1;
+
+/** Three clocks that can be moved one by one, and a log that has just seen its end. */
+async function setUp() {
+  const fake = createFakeClock();
+  const sleptMs = { monotonic: 0, wall: 0, store: 0 };
+  const clock = {
+    ...fake,
+    nowMs: () => fake.nowMs() + sleptMs.wall,
+    monotonicMs: () => fake.monotonicMs() + sleptMs.monotonic,
+  };
+  const store = createMemoryStore({ ...fake, nowMs: () => fake.nowMs() + sleptMs.store });
+  const log = new ObjectLog({
+    store,
+    env: testEnv({ clock }),
+    clusterId: CLUSTER,
+    signal: new AbortController().signal,
+  });
+  assert.equal((await log.append(position(1), new Uint8Array([1]))).kind, "committed");
+  const end = await log.read(position(1));
+  assert.ok(end.kind === "entries" && end.atEnd);
+  return { log, store, sleptMs };
+}
+
+for (const clock of ["monotonic", "wall", "store"] as const) {
+  test(`a freed position is found out by the ${clock} clock alone`, async () => {
+    const { log, store, sleptMs } = await setUp();
+    sleptMs[clock] = SLEPT_MS;
+    // Others went on, wrote a snapshot and trimmed: the name of entry 2 is free again.
+    await store.put(snapshotKey(CLUSTER, position(9)), new Uint8Array([9]));
+    const outcome = await log.append(position(2), new Uint8Array([2]));
+    assert.equal(outcome.kind, "behind");
+  });
+}
+
+test("on fresh proof an entry is committed without another look", async () => {
+  const { log, store } = await setUp();
+  assert.equal((await log.append(position(2), new Uint8Array([2]))).kind, "committed");
+  assert.notEqual(await store.head(logKey(CLUSTER, position(2))), null);
+});

@@ -1,0 +1,142 @@
+/** Every key of the bucket in one listing: whose it is, and what nobody needs any more. */
+import { type IdBlock, walKey as walRowKey } from "../controller/image.ts";
+import { spanContains } from "../controller/ranges.ts";
+import type { State } from "../controller/state.ts";
+import type { ObjectId } from "../lib/brand.ts";
+import {
+  CLUSTER_KEY,
+  parseDataKey,
+  parseLogKey,
+  parseSnapshotKey,
+  parseWalKey,
+  PROBE_PREFIX,
+  type WalKey,
+} from "../object/object_key.ts";
+import type { ObjectInfo, ObjectStore } from "../object/object_store.ts";
+import { damage, type Report } from "./finding.ts";
+
+export interface Census {
+  readonly keys: number;
+  readonly bytes: number;
+  /** Sizes of the objects that have a row. */
+  readonly objects: ReadonlyMap<ObjectId, number>;
+  /** Sizes of the slots of each WAL that has a row, by slot. */
+  readonly wals: ReadonlyMap<string, ReadonlyMap<number, number>>;
+}
+
+/** Finds the block of an id without walking over all of them. */
+class Blocks {
+  readonly #sorted: readonly IdBlock[];
+
+  constructor(state: State) {
+    this.#sorted = [...state.idBlocks.values()].toSorted((a, b) => a.from - b.from);
+  }
+
+  of(id: ObjectId): IdBlock | null {
+    let low = 0;
+    let high = this.#sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#sorted[middle]!.to <= id) low = middle + 1;
+      else high = middle;
+    }
+    const block = this.#sorted[low];
+    return block !== undefined && block.from <= id ? block : null;
+  }
+}
+
+class Listing {
+  readonly #clusterId: string;
+  readonly #state: State;
+  readonly #report: Report;
+  readonly #blocks: Blocks;
+  readonly objects = new Map<ObjectId, number>();
+  readonly wals = new Map<string, Map<number, number>>();
+  keys = 0;
+  bytes = 0;
+
+  constructor(clusterId: string, state: State, report: Report) {
+    this.#clusterId = clusterId;
+    this.#state = state;
+    this.#report = report;
+    this.#blocks = new Blocks(state);
+  }
+
+  take(info: ObjectInfo): void {
+    const { key } = info;
+    this.keys += 1;
+    this.bytes += info.size;
+    const id = parseDataKey(this.#clusterId, key);
+    if (id !== null) return this.#object(info, id);
+    const wal = parseWalKey(this.#clusterId, key);
+    if (wal !== null) return this.#slot(info, wal);
+    if (key.startsWith(PROBE_PREFIX)) {
+      return this.#reclaimable("orphan", info, "left by a probe at start");
+    }
+    const isMetadata = key === CLUSTER_KEY || parseLogKey(this.#clusterId, key) !== null ||
+      parseSnapshotKey(this.#clusterId, key) !== null;
+    if (!isMetadata) {
+      this.#report({ severity: "note", kind: "foreign", key, detail: "not a key of this cluster" });
+    }
+  }
+
+  #object(info: ObjectInfo, id: ObjectId): void {
+    const row = this.#state.objects.get(id);
+    if (row !== undefined) {
+      this.objects.set(id, info.size);
+      if (row.state === "committed") return;
+      return this.#reclaimable("garbage", info, "destroyed; the node deletes it in time");
+    }
+    if (id >= this.#state.nextObjectId) {
+      const detail = `object ${id} was never reserved: the end of the metadata log is lost`;
+      return this.#report(damage("ahead", info.key, detail));
+    }
+    const block = this.#blocks.of(id);
+    if (block === null || spanContains(block.purged, id)) {
+      return this.#reclaimable("orphan", info, "deleted before, and written once more");
+    }
+    const { nodeId, epoch, sweptAt } = block;
+    const when = sweptAt === null ? "a start of the node sweeps it" : "the node deletes it in time";
+    this.#reclaimable("garbage", info, `never committed by node ${nodeId} epoch ${epoch}; ${when}`);
+  }
+
+  #slot(info: ObjectInfo, { nodeId, nodeEpoch, slot }: WalKey): void {
+    const name = walRowKey(nodeId, nodeEpoch);
+    const row = this.#state.wals.get(name);
+    if (row === undefined) {
+      if (nodeEpoch <= this.#state.at) {
+        return this.#reclaimable("orphan", info, "of a WAL that was recovered and forgotten");
+      }
+      const detail = `node ${nodeId} epoch ${nodeEpoch} never registered: ` +
+        "the end of the metadata log is lost";
+      return this.#report(damage("ahead", info.key, detail));
+    }
+    const slots = this.wals.get(name) ?? new Map<number, number>();
+    this.wals.set(name, slots);
+    slots.set(slot, info.size);
+    if (row.state.kind === "sealed") {
+      const what = slot === row.state.slot ? "the seal" : "a slot";
+      return this.#reclaimable(
+        "garbage",
+        info,
+        `${what} of a recovered WAL; the node deletes it in time`,
+      );
+    }
+    if (slot < row.walTrim) this.#reclaimable("garbage", info, "a WAL slot that is uploaded");
+  }
+
+  #reclaimable(kind: "orphan" | "garbage", { key, size }: ObjectInfo, detail: string): void {
+    this.#report({ severity: "reclaimable", kind, key, detail, bytes: size });
+  }
+}
+
+export async function listStore(
+  store: ObjectStore,
+  clusterId: string,
+  state: State,
+  report: Report,
+): Promise<Census> {
+  const listing = new Listing(clusterId, state, report);
+  for await (const info of store.list("")) listing.take(info);
+  return listing;
+}
