@@ -21,6 +21,7 @@ import { storeName } from "./src/config/options.ts";
 import { hasPrices } from "./src/config/prices.ts";
 import type { Env } from "./src/env/env.ts";
 import { silentLogger } from "./src/env/logger.ts";
+import { assert } from "./src/lib/assert.ts";
 import { FaultError } from "./src/lib/errors.ts";
 import { startNode } from "./src/node/node.ts";
 
@@ -142,9 +143,7 @@ export async function createBroker(options: BrokerOptions = {}): Promise<Broker>
     settings: config,
   });
   const { kafka, http, clusterId, failed } = node;
-  if (kafka === null) {
-    throw new FaultError("config", "Cannot start: no Kafka address", { retriable: false });
-  }
+  assert(kafka !== null, "A Kafka address is always configured");
   return {
     kafka,
     http: http ?? { url: "" },

@@ -102,7 +102,8 @@ function amount(name: string, value: number): string {
 }
 
 function limitRows(): string[] {
-  const source = readFileSync("src/lib/limits.ts", "utf8");
+  const files = ["src/lib/limits.ts", "src/lib/http_limits.ts"];
+  const source = files.map((path) => readFileSync(path, "utf8")).join("");
   const found = source.matchAll(/\/\*\*\s*((?:(?!\*\/)[\s\S])*?)\s*\*\/\nexport const (\w+)/g);
   const values = limits as Readonly<Record<string, number>>;
   const rows = [...found].map(([, why, name]) => {

@@ -1,12 +1,20 @@
 /** The documentation tells the truth: links lead somewhere, generated pages are fresh, snippets run. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { generatedPages, sameWords } from "../scripts/write_docs.ts";
-import { TOOL_OPTIONS } from "../src/cli/args.ts";
+import { parseArguments, TOOL_OPTIONS } from "../src/cli/args.ts";
 import { resolveConfig } from "../src/config/config.ts";
 import { environmentName, OPTION_NAMES } from "../src/config/options.ts";
 import { type Broker, createBroker } from "../mod.ts";
@@ -91,7 +99,7 @@ test("npm commands exist", () => {
   const named = mentions(/(?:^|`)npm (?:run )?([\w-]+)/gm);
   assert.ok(named.some(({ page, name }) => page === "README.md" && name === "start"));
   assert.ok(named.some(({ page, name }) => page === "README.md" && name === "test"));
-  assert.deepEqual(named.filter(({ name }) => !(name in scripts)), []);
+  assert.deepEqual(named.filter(({ name }) => !(name in scripts) && name !== "install"), []);
 });
 
 test("options and variables exist", () => {
@@ -177,6 +185,46 @@ test("decisions are numbered, dated and complete", () => {
     for (const part of ["Context", "Choice", "Rejected", "Consequence"]) {
       assert.ok(text.includes(`**${part}.**`), `${file} lacks ${part}`);
     }
+  }
+});
+
+/** Lines of shell snippets, with the lines that they go on in. */
+function shellLines(): { page: string; words: string[] }[] {
+  return pages.flatMap(blocksOf).filter(({ language }) => language === "sh").flatMap(
+    ({ page, code }) =>
+      code.replaceAll("\\\n", " ").trim().split("\n").map((line) => ({
+        page,
+        words: line.trim().split(/\s+/),
+      })),
+  );
+}
+
+test("serve snippets are accepted as they stand", () => {
+  const serving = shellLines().filter(({ words }) =>
+    /^(\.\/dist\/)?skerry$/.test(words[0]!) && words[1] === "serve"
+  );
+  assert.ok(serving.length >= 2);
+  for (const { page, words } of serving) {
+    const { flags, sets, errors } = parseArguments(words.slice(1));
+    assert.deepEqual(errors, [], page);
+    const environment = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" };
+    const resolved = resolveConfig({ flags, sets, environment, file: null });
+    assert.ok(resolved.ok, `${page}: ${JSON.stringify(resolved)}`);
+  }
+});
+
+/** Run or checked by a test of its own, here or in `tests/e2e/binary.test.ts`. */
+const TESTED = /^(curl|(\.\/dist\/)?skerry|npm|npx|bun|export|\.\/compile\.sh)$/;
+
+test("every other shell snippet names a file that can be run", () => {
+  const others = shellLines().map(({ page, words }) => ({
+    page,
+    command: words.find((word) => !/^[A-Z]+=/.test(word))!,
+  })).filter(({ command }) => !TESTED.test(command));
+  assert.ok(others.some(({ page }) => page === "tests/compat/README.md"));
+  for (const { page, command } of others) {
+    assert.ok(existsSync(command), `${page}: ${command}`);
+    assert.ok((statSync(command).mode & 1) !== 0, `${page}: ${command} cannot be run`);
   }
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { describe, test } from "node:test";
 import { isFault } from "../lib/errors.ts";
+import { isHostSound, urlOf } from "../http/target.ts";
 import { type HttpServer, serveHttp } from "./http_serve.ts";
 import type { FetchHandler } from "./runtime_types.ts";
 
@@ -64,6 +65,37 @@ describe("serveHttp", () => {
       assert.equal(answer.status, 201);
       assert.equal(answer.headers.get("x-b"), "1");
       assert.equal(answer.headers.get("set-cookie"), "a=1");
+    });
+  });
+
+  test("a target is its path and query, whatever the Host header says", async () => {
+    const handler: FetchHandler = (request) => {
+      const { pathname, search } = urlOf(request);
+      return new Response(`<${isHostSound(request)} ${pathname}${search}>`);
+    };
+    const cases: readonly (readonly [string, string])[] = [
+      // As health checks of load balancers do.
+      ["GET /readyz?a=/b HTTP/1.0\r\n", "<true /readyz?a=/b>"],
+      ["GET /readyz HTTP/1.0\r\nHost: x\r\n", "<true /readyz>"],
+      ["GET /readyz HTTP/1.1\r\nHost: \r\n", "<true /readyz>"],
+      ["GET /readyz HTTP/1.1\r\nHost: my_host:80\r\n", "<true /readyz>"],
+      ["GET /readyz HTTP/1.1\r\nHost: x:99999\r\n", "<true /readyz>"],
+      ["GET /readyz HTTP/1.1\r\nHost: [::1]:80\r\n", "<true /readyz>"],
+      ["GET //readyz HTTP/1.1\r\nHost: x\r\n", "<true //readyz>"],
+      ["GET /nope HTTP/1.1\r\nHost: x/v1/topics/t?\r\n", "<false "],
+      ["GET /nope HTTP/1.1\r\nHost: x/livez#\r\n", "<false "],
+      ["GET /nope HTTP/1.1\r\nHost: a@x\r\n", "<false "],
+    ];
+    await withServer(handler, async ({ port }) => {
+      for (const [head, expected] of cases) {
+        const socket = await rawSocket(port);
+        let text = "";
+        socket.on("data", (part) => void (text += String(part)));
+        socket.write(`${head}\r\n`);
+        assert.ok(await until(() => text.includes(">")), `${head}: ${text}`);
+        assert.ok(text.includes(expected), `${head}: ${text}`);
+        socket.destroy();
+      }
     });
   });
 

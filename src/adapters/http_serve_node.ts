@@ -48,7 +48,9 @@ function bodyOf(message: IncomingMessage): ReadableStream<Uint8Array> {
 
 function requestOf(message: IncomingMessage, signal: AbortSignal): Request {
   const method = message.method ?? "GET";
-  const url = new URL(message.url ?? "/", `http://${message.headers.host ?? "localhost"}`);
+  const target = message.url ?? "/";
+  // Joined, not resolved: a target like `//name` would be taken for a host. The Host header may hold anything.
+  const url = new URL(target.startsWith("/") ? `http://localhost${target}` : target);
   const headers = headersOf(message.headers);
   if (method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
   return new Request(url, { method, headers, signal, body: bodyOf(message), duplex: "half" });

@@ -2,7 +2,7 @@
  * The table of broker properties that `--set` accepts and DescribeConfigs shows. Those that give
  * topics their defaults are derived from the topic table.
  */
-import { REQUEST_BYTES_MAX } from "../lib/limits.ts";
+import { REPLICATION_FACTOR_MAX, REQUEST_BYTES_MAX, TOPIC_PARTITIONS_MAX } from "../lib/limits.ts";
 import { COMPACTION_PROPERTIES } from "./compaction_properties.ts";
 import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
 import { STORAGE_PROPERTIES } from "./storage_properties.ts";
@@ -21,8 +21,14 @@ function flag(name: string, fallback: boolean, documentation: string): Property 
 }
 
 const OWN: readonly Property[] = [
-  int("num.partitions", 1, "Partitions of a topic that does not say how many.", 1),
-  int("default.replication.factor", 1, "Factor that topics are given when they ask for none.", 1),
+  {
+    ...int("num.partitions", 1, "Partitions of a topic that does not say how many.", 1),
+    max: BigInt(TOPIC_PARTITIONS_MAX),
+  },
+  {
+    ...int("default.replication.factor", 1, "Factor of topics that ask for none.", 1),
+    max: BigInt(REPLICATION_FACTOR_MAX),
+  },
   flag("auto.create.topics.enable", true, "Whether naming an unknown topic creates it."),
   flag("delete.topic.enable", true, "Whether topics can be deleted."),
   int("fetch.max.bytes", 57_671_680, "Most bytes of one fetch answer.", 1024),
@@ -35,12 +41,15 @@ const OWN: readonly Property[] = [
   int("max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept."),
   int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer is forgotten.", 1),
   long("log.retention.check.interval.ms", 300_000, "How often retention is looked at.", 1000),
-  int(
-    "offsets.topic.num.partitions",
-    8,
-    "Partitions of __consumer_offsets, fixed when it is created.",
-    1,
-  ),
+  {
+    ...int(
+      "offsets.topic.num.partitions",
+      8,
+      "Partitions of __consumer_offsets, fixed when it is created.",
+      1,
+    ),
+    max: BigInt(TOPIC_PARTITIONS_MAX),
+  },
   int("offsets.retention.minutes", 10_080, "How long offsets of a group without members live.", 1),
   long("offsets.retention.check.interval.ms", 600_000, "How often offsets are expired.", 1),
   {

@@ -54,7 +54,7 @@ const NOTHING = {
   divergingEpoch: null,
 } as const;
 
-export function failedResult(target: FetchTarget, error: ErrorName): FetchResult {
+function failedResult(target: FetchTarget, error: ErrorName): FetchResult {
   const unknown = { highWatermark: -1, logStartOffset: -1, lastStableOffset: -1 };
   return { target, error, ...unknown, ...NOTHING };
 }
@@ -94,7 +94,7 @@ function withoutReading(
 }
 
 /** Whole batches up to the limit; the first result of an answer keeps its first batch whatever its size (KIP-74). */
-export function fitting(
+function fitting(
   batches: readonly Uint8Array[],
   bytesMax: number,
   isFirst: boolean,

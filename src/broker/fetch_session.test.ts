@@ -76,6 +76,60 @@ test("a full table gives no session until one is idle for two minutes", async ()
   assert.ok(table.open(opening(first, 2)).ok);
 });
 
+test("an idle session ends when any request comes, also while there is room", async () => {
+  const { table, clock } = sessions(10);
+  const idle = start(table, 0, 1);
+  await clock.advance(119_999);
+  start(table, 2);
+  assert.deepEqual([table.size, table.partitions], [2, 3]);
+  await clock.advance(1);
+  table.open(opening(0, -1, 9));
+  assert.deepEqual([table.size, table.partitions], [1, 1]);
+  assert.equal(table.open(opening(idle, 1)).ok, false);
+});
+
+test("a long poll is use until it is answered", async () => {
+  const { table, clock } = sessions();
+  const id = start(table, 0);
+  const scope = table.open(opening(id, 1));
+  assert.ok(scope.ok);
+  await clock.advance(110_000);
+  scope.select([]);
+  await clock.advance(110_000);
+  assert.ok(table.open(opening(id, 2)).ok);
+});
+
+test("all sessions together remember a bounded number of partitions; others work without", () => {
+  const { table } = sessions(1000);
+  const many = Array.from({ length: 10_000 }, (_, i) => i);
+  for (let i = 0; i < 20; i++) assert.ok(start(table, ...many) > 0);
+  assert.equal(table.partitions, 200_000);
+  const more = table.open(opening(0, 0, 1, 2));
+  assert.ok(more.ok);
+  assert.equal(more.sessionId, 0);
+  assert.deepEqual(more.targets.map(({ partition }) => partition), [1, 2]);
+  assert.equal(table.size, 20);
+});
+
+test("a session that outgrows its bound ends, so that no partition is forgotten silently", () => {
+  const { table } = sessions();
+  const id = start(table, ...Array.from({ length: 9_999 }, (_, i) => i));
+  const forgotten = [target(0)];
+  assert.ok(table.open({ ...opening(id, 1, 20_000, 20_001), forgotten }).ok);
+  assert.equal(table.partitions, 10_000);
+  const refused = table.open(opening(id, 2, 30_000));
+  assert.deepEqual(refused, { ok: false, error: "FETCH_SESSION_ID_NOT_FOUND" });
+  assert.deepEqual([table.size, table.partitions], [0, 0]);
+});
+
+test("a name that no topic can have is not remembered", () => {
+  const { table } = sessions();
+  const long = { ...target(0), topic: "x".repeat(250) };
+  const scope = table.open({ ...opening(0, 0), targets: [long] });
+  assert.ok(scope.ok && scope.sessionId === 0 && scope.targets.length === 1);
+  assert.equal(table.partitions, 0);
+});
+
 test("news are data, errors, moved offsets and divergence", () => {
   const { table } = sessions();
   const id = start(table, 0);
@@ -128,6 +182,7 @@ test("property: the session's partitions are those of a plain set", () => {
           scope.targets.map(({ partition }) => partition).toSorted(),
           [...model].toSorted(),
         );
+        assert.equal(table.partitions, model.size);
       }
     }),
     { numRuns: 50 },

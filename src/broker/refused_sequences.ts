@@ -41,8 +41,10 @@ export class RefusedSequences {
     if (found === null) return;
     const { producerId, producerEpoch: epoch, baseSequence: sequence } = found;
     const key = `${topicId}/${partition}/${producerId}`;
-    const earlier = this.#current(key, epoch);
-    if (earlier !== null && isAfter(sequence, earlier.sequence)) return;
+    const earlier = this.#current(key);
+    // What an older epoch sends late must not take the guard of the live producer away.
+    if (earlier !== null && earlier.epoch > epoch) return;
+    if (earlier?.epoch === epoch && isAfter(sequence, earlier.sequence)) return;
     this.#refused.delete(key);
     this.#refused.set(key, { epoch, sequence, monotonicMs: this.#clock.monotonicMs() });
     for (const oldest of this.#refused.keys()) {
@@ -57,16 +59,16 @@ export class RefusedSequences {
     const found = sequenceOf(batch);
     if (found === null) return null;
     const key = `${topicId}/${partition}/${found.producerId}`;
-    const refused = this.#current(key, found.producerEpoch);
-    if (refused === null) return null;
+    const refused = this.#current(key);
+    if (refused?.epoch !== found.producerEpoch) return null;
     if (isAfter(found.baseSequence, refused.sequence)) return refused.sequence;
     this.#refused.delete(key);
     return null;
   }
 
-  #current(key: string, epoch: number): Refused | null {
+  #current(key: string): Refused | null {
     const refused = this.#refused.get(key);
-    if (refused === undefined || refused.epoch !== epoch) return null;
+    if (refused === undefined) return null;
     return this.#clock.monotonicMs() - refused.monotonicMs < REFUSED_SEQUENCE_MS ? refused : null;
   }
 }

@@ -182,3 +182,15 @@ test("property: checking is idempotent", () => {
     if (checked.ok) assert.deepEqual(checkProperty(one, checked.value), checked);
   }));
 });
+
+test("broker defaults for new topics keep within what CreateTopics allows", () => {
+  const cases = {
+    "num.partitions": ["10000", "10001"],
+    "default.replication.factor": ["32767", "32768"],
+    "offsets.topic.num.partitions": ["10000", "99999999"],
+  };
+  for (const [name, [allowed, refused]] of Object.entries(cases)) {
+    assert.ok(parseBrokerConfig({ [name]: allowed! }).ok, name);
+    assert.ok(!parseBrokerConfig({ [name]: refused! }).ok, name);
+  }
+});

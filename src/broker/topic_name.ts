@@ -3,7 +3,7 @@
 /** Where groups live. Only the coordinator makes it: what it is made like is not the client's choice. */
 export const OFFSETS_TOPIC = "__consumer_offsets";
 
-const NAME_LENGTH_MAX = 249;
+export const NAME_LENGTH_MAX = 249;
 const LEGAL = /^[a-zA-Z0-9._-]+$/;
 
 /** What is wrong with a name, or null. */

@@ -311,7 +311,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     words: ["header", "full"],
     synonyms: as("skerry.produce.validate"),
     documentation:
-      "What produce checks of a batch: its header and checksum, or, inflated, each record too.",
+      "What produce checks of a batch: header, checksum, uncompressed records; or, inflated, each record.",
   },
   {
     name: "unclean.leader.election.enable",

@@ -4,7 +4,11 @@
  */
 import type { Env } from "../env/env.ts";
 import { randomUuid } from "../env/random.ts";
-import { TOPIC_PARTITIONS_MAX } from "../lib/limits.ts";
+import {
+  REPLICATION_FACTOR_MAX,
+  TOPIC_PARTITIONS_MAX,
+  TOPICS_PER_REQUEST_MAX,
+} from "../lib/limits.ts";
 import { SingleFlight } from "../lib/single_flight.ts";
 import { type Uuid, uuidOf } from "../lib/uuid.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
@@ -13,6 +17,7 @@ import type { TopicRow } from "../controller/image.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { checkTopicConfigs, isRemovedKey, type TopicConfigs } from "./topic_config.ts";
+import { CollisionIndex } from "./collision_index.ts";
 import { collisionKey, OFFSETS_TOPIC, topicNameProblem } from "./topic_name.ts";
 
 export interface NewTopic {
@@ -60,8 +65,6 @@ export interface TopicsOptions {
   readonly metadata: MetadataStore;
   readonly config: BrokerConfig;
 }
-
-const REPLICATION_FACTOR_MAX = 32_767;
 
 const REFUSALS: Readonly<Record<RefusalReason, ErrorName>> = {
   "fenced": "NOT_CONTROLLER",
@@ -112,6 +115,16 @@ function checkShape(topic: NewTopic): TopicRefused | null {
     : null;
 }
 
+/** The answer to every topic of a request that creates or grows too many. */
+export function tooManyTopics(count: number): TopicRefused | null {
+  return count > TOPICS_PER_REQUEST_MAX
+    ? refuse(
+      "POLICY_VIOLATION",
+      `${count} topics in one request; ${TOPICS_PER_REQUEST_MAX} are allowed`,
+    )
+    : null;
+}
+
 interface Validation {
   readonly validateOnly?: boolean;
 }
@@ -121,6 +134,10 @@ class TopicRegistry implements Topics {
   readonly #metadata: MetadataStore;
   readonly #config: BrokerConfig;
   readonly #creating = new SingleFlight<string, TopicOutcome<{ readonly topic: TopicRow }>>();
+
+  readonly #collisions = new CollisionIndex();
+  /** By collision key. */
+  readonly #reserved = new Map<string, string>();
 
   constructor({ env, metadata, config }: TopicsOptions) {
     this.#env = env;
@@ -144,15 +161,23 @@ class TopicRegistry implements Topics {
     }
     if (!/[._]/.test(name)) return null;
     const key = collisionKey(name);
-    for (const { name: other } of this.#metadata.view().topics.values()) {
-      if (collisionKey(other) === key) {
-        return refuse(
-          "INVALID_TOPIC_EXCEPTION",
-          `Topic '${name}' collides with existing topic: ${other}`,
-        );
-      }
+    const other = this.#collisions.find(this.#metadata.view(), key) ?? this.#reserved.get(key);
+    return other === undefined || other === name ? null : refuse(
+      "INVALID_TOPIC_EXCEPTION",
+      `Topic '${name}' collides with existing topic: ${other}`,
+    );
+  }
+
+  /** Names that are being created collide as well, and are not in the metadata yet. */
+  async #reserving<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const key = collisionKey(name);
+    if (this.#reserved.has(key)) return await work();
+    this.#reserved.set(key, name);
+    try {
+      return await work();
+    } finally {
+      this.#reserved.delete(key);
     }
-    return null;
   }
 
   #rowOf(topic: NewTopic, configs: TopicConfigs): TopicRow {
@@ -198,7 +223,8 @@ class TopicRegistry implements Topics {
       });
     }
     const row = this.#rowOf(topic, checked.configs);
-    return validateOnly ? { ok: true, topic: row } : await this.#commit(row);
+    if (validateOnly) return { ok: true, topic: row };
+    return await this.#reserving(topic.name, () => this.#commit(row));
   }
 
   async ensure(

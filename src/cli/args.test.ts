@@ -49,6 +49,44 @@ test("mistakes on the line are named", () => {
   }
 });
 
+test("an option that the command does not know is refused, whatever the command", () => {
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [["serve", "--repair"], /--repair: serve does not know it/],
+    [["serve", "--json"], /--json: serve/],
+    [["inspect", "FILE", "--repair"], /--repair: inspect/],
+    [["inspect", "FILE", "--accept-loss=false"], /--accept-loss: inspect/],
+    [["inspect", "FILE", "--metrics", "m"], /--metrics: inspect/],
+    [["fsck", "--metrics", "m"], /--metrics: fsck/],
+    [["fsck", "--seconds", "3"], /--seconds: fsck/],
+    [["cost", "--metrics", "m", "--store", "memory:"], /--store: cost/],
+    [["cost", "--metrics", "m", "--set", "a=1", "--set", "b=1"], /--set: cost/],
+    [["cost", "--metrics", "m", "--config", "f"], /--config: cost/],
+    [["cost", "--metrics", "m", "--repair"], /--repair: cost/],
+    [["help", "--node-id", "1"], /--node-id: help/],
+  ];
+  for (const [words, pattern] of cases) {
+    const { errors } = parseArguments(words);
+    assert.equal(errors.length, 1, words.join(" "));
+    assert.match(errors[0]!, pattern);
+  }
+  const good = [
+    ["serve", "--store", "memory:", "--set", "a=1", "--config", "f"],
+    ["inspect", "KEY", "--store", "dir:x", "--json", "--s3-path-style"],
+    ["fsck", "--repair", "--accept-loss", "--json=false", "--config", "f", "--set", "a=1"],
+    ["cost", "--metrics", "m", "--seconds", "1", "--json"],
+  ];
+  for (const words of good) assert.deepEqual(parseArguments(words).errors, [], words.join(" "));
+});
+
+test("a switch is on or off: another value would be taken for off in silence", () => {
+  for (const word of ["--repair=yes", "--repair=", "--accept-loss=1", "--json=TRUE"]) {
+    const { errors } = parseArguments(["fsck", word]);
+    assert.equal(errors.length, 1, word);
+    assert.match(errors[0]!, /allowed are true and false/);
+  }
+  assert.equal(parseArguments(["fsck", "--repair=false"]).flags["repair"], "false");
+});
+
 test("help names every option, version equals package.json", () => {
   const text = helpText(VERSION);
   for (const name of OPTION_NAMES) assert.ok(text.includes(`--${name}`), name);

@@ -25,21 +25,54 @@ interface Collected {
   version: boolean;
 }
 
-/** Options of the tools that look into a store, with the command that takes them. */
-export const TOOL_OPTIONS: Readonly<
-  Record<string, { readonly of: string; readonly help: string }>
-> = {
-  "json": { of: "inspect, fsck, cost", help: "one JSON document instead of lines" },
-  "repair": { of: "fsck", help: "delete what no node will ever look at again" },
-  "accept-loss": { of: "fsck --repair", help: "cut a WAL that keeps its node from starting" },
-  "metrics": { of: "cost", help: "URL of a node's metrics, or a file with them" },
-  "seconds": { of: "cost", help: "time between the two looks at a URL [10]" },
+interface ToolOption {
+  /** Commands that know it. */
+  readonly of: readonly string[];
+  /** Whether it is on or off, and may stand without a value. */
+  readonly isSwitch: boolean;
+  readonly help: string;
+}
+
+/** Options that `serve` does not know. */
+export const TOOL_OPTIONS: Readonly<Record<string, ToolOption>> = {
+  "json": {
+    of: ["inspect", "fsck", "cost"],
+    isSwitch: true,
+    help: "one JSON document instead of lines",
+  },
+  "repair": { of: ["fsck"], isSwitch: true, help: "delete what no node will ever look at again" },
+  "accept-loss": {
+    of: ["fsck"],
+    isSwitch: true,
+    help: "with --repair: cut a WAL that keeps its node from starting",
+  },
+  "metrics": {
+    of: ["cost"],
+    isSwitch: false,
+    help: "URL of a node's metrics, or a file with them",
+  },
+  "seconds": { of: ["cost"], isSwitch: false, help: "time between the two looks at a URL [10]" },
+};
+
+interface Command {
+  /** Whether it knows all options of a broker: where its store lies is among them. */
+  readonly isConfigured: boolean;
+  readonly operands: number;
+}
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  serve: { isConfigured: true, operands: 0 },
+  inspect: { isConfigured: true, operands: 1 },
+  fsck: { isConfigured: true, operands: 0 },
+  cost: { isConfigured: false, operands: 0 },
+  help: { isConfigured: false, operands: 0 },
 };
 
 /** Options that may stand without a value. */
-const BARE = new Set(["s3-path-style", "json", "repair", "accept-loss"]);
-/** Commands that take a word. */
-const WITH_OPERAND = new Set(["inspect"]);
+const BARE: ReadonlySet<string> = new Set([
+  "s3-path-style",
+  ...Object.keys(TOOL_OPTIONS).filter((name) => TOOL_OPTIONS[name]!.isSwitch),
+]);
 
 const KNOWN: ReadonlySet<string> = new Set([
   ...OPTION_NAMES,
@@ -52,7 +85,9 @@ function collectValue(name: string, value: string, into: Collected): void {
   if (name === "set") into.sets.push(value);
   else if (name === "config" && into.configFile === null) into.configFile = value;
   else if (name === "config") into.errors.push("Cannot use --config: given twice");
-  else if (name in into.flags) into.errors.push(`Cannot use --${name}: given twice`);
+  else if (TOOL_OPTIONS[name]?.isSwitch === true && value !== "true" && value !== "false") {
+    into.errors.push(`Cannot use --${name}=${value}: allowed are true and false`);
+  } else if (name in into.flags) into.errors.push(`Cannot use --${name}: given twice`);
   else into.flags[name] = value;
 }
 
@@ -97,19 +132,37 @@ export function parseArguments(argv: readonly string[]): Arguments {
   };
   for (let i = 0; i < argv.length;) i += collectWord(argv[i]!, argv[i + 1], into);
   const [command = "help", ...operands] = into.words;
-  if (into.words.length === 0 && hasOptions(into)) {
+  // An unknown one has a line of its own.
+  const known = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
+  if (into.words.length === 0 && optionsGiven(into).length > 0) {
     into.errors.push(
       "Cannot tell what to run: put a command first, as in skerry serve --store ...",
     );
   }
-  for (const word of operands.slice(WITH_OPERAND.has(command) ? 1 : 0)) {
+  for (const word of operands.slice(known?.operands ?? 0)) {
     into.errors.push(`Cannot use ${JSON.stringify(word)}: one command at a time`);
+  }
+  if (known !== undefined && into.words.length > 0) {
+    for (const name of optionsGiven(into).filter((one) => !knows(command, known, one))) {
+      into.errors.push(`Cannot use --${name}: ${command} does not know it`);
+    }
   }
   return { ...into, command, operands };
 }
 
-function hasOptions({ flags, sets, configFile }: Collected): boolean {
-  return Object.keys(flags).length + sets.length > 0 || configFile !== null;
+/** Names of the options on the line, each once. */
+export function optionsGiven(
+  { flags, sets, configFile }: Pick<Arguments, "flags" | "sets" | "configFile">,
+): string[] {
+  return [
+    ...Object.keys(flags),
+    ...(sets.length > 0 ? ["set"] : []),
+    ...(configFile === null ? [] : ["config"]),
+  ];
+}
+
+function knows(command: string, { isConfigured }: Command, option: string): boolean {
+  return TOOL_OPTIONS[option]?.of.includes(command) ?? isConfigured;
 }
 
 export function helpText(version: string): string {
@@ -132,7 +185,7 @@ export function helpText(version: string): string {
     `  ${"".padEnd(17)} a Kafka broker property, or one of Skerry's own: skerry.*`,
     `  --${"config".padEnd(15)} FILE: JSON with the names above and "kafka": {"PROPERTY": VALUE}`,
     ...Object.entries(TOOL_OPTIONS).map(([name, { of, help }]) =>
-      `  --${name.padEnd(15)} (${of}) ${help}`
+      `  --${name.padEnd(15)} (${of.join(", ")}) ${help}`
     ),
     `  --${"help".padEnd(15)} this text`,
     `  --${"version".padEnd(15)} the version`,
@@ -151,7 +204,7 @@ export function helpText(version: string): string {
     "  2  wrong configuration, or a store that cannot be used or reached",
     "  4  another process with this node id took over",
     "  5  stored data is damaged or missing: nothing was changed, the last line names it",
-    "  1  anything else: a bug",
+    "  1  anything else: a bug; of fsck also that a node wrote meanwhile",
     "",
     "Examples:",
     "  skerry serve",

@@ -40,9 +40,7 @@ function secondsOf(text: string | undefined): number {
 
 export function costCommand(args: Arguments): Promise<number> {
   return runTool(async () => {
-    const { metrics: place, seconds, json: _, ...others } = args.flags;
-    const [unknown] = Object.keys(others);
-    if (unknown !== undefined) throw configFault(`Cannot use --${unknown}: cost does not know it`);
+    const { metrics: place, seconds } = args.flags;
     if (place === undefined) throw configFault("Cannot tell the cost: give --metrics URL or FILE");
     const waitMs = secondsOf(seconds) * 1_000;
     const { clock } = toolEnv();

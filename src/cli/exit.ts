@@ -1,4 +1,6 @@
-/** Exit codes of the executable, as printed by --help. */
+/** Exit codes of the executable, as printed by --help, and which of them a fault ends in. */
+import { type FaultCode, FaultError } from "../lib/errors.ts";
+
 export const EXIT = {
   ok: 0,
   unexpected: 1,
@@ -7,3 +9,19 @@ export const EXIT = {
   fenced: 4,
   data: 5,
 } as const;
+
+const CODES: Readonly<Partial<Record<FaultCode, number>>> = {
+  "config": EXIT.config,
+  "store-unavailable": EXIT.config,
+  "store-denied": EXIT.config,
+  "store-full": EXIT.config,
+  "timeout": EXIT.config,
+  "fenced": EXIT.fenced,
+  "corrupt": EXIT.data,
+  "data-loss": EXIT.data,
+  "object-missing": EXIT.data,
+};
+
+export function exitCodeOf(error: unknown): number {
+  return error instanceof FaultError ? CODES[error.code] ?? EXIT.unexpected : EXIT.unexpected;
+}

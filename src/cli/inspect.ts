@@ -1,13 +1,14 @@
 /** `skerry inspect KEY|FILE`: any object of ours in readable lines, or as one JSON document. */
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
+import { fileFault } from "../adapters/dir_store_fault.ts";
 import type { Env } from "../env/env.ts";
 import { type ByteSource, storeSource } from "../inspect/byte_source.ts";
 import { inspect } from "../inspect/inspect.ts";
 import { itemJson, itemLine } from "../inspect/item.ts";
 import { kindOf, type ObjectKind } from "../inspect/kind.ts";
 import { isKey } from "../object/object_key.ts";
-import type { Arguments } from "./args.ts";
+import { type Arguments, optionsGiven } from "./args.ts";
 import { EXIT } from "./exit.ts";
 import { printer } from "./printer.ts";
 import { readFileRange } from "./read_only_dir.ts";
@@ -20,7 +21,13 @@ async function fileSource(name: string): Promise<ByteSource | null> {
   return {
     name: path.replaceAll("\\", "/"),
     size: found.size,
-    read: (start, end) => readFileRange(path, start, end),
+    async read(start, end) {
+      try {
+        return await readFileRange(path, start, end);
+      } catch (error) {
+        throw fileFault(error, `read ${path}`);
+      }
+    },
   };
 }
 
@@ -37,7 +44,12 @@ async function sourceOf(args: Arguments, env: Env): Promise<ByteSource> {
   const [name] = args.operands;
   if (name === undefined) throw configFault("Cannot inspect: name a KEY or a FILE");
   const file = "store" in args.flags ? null : await fileSource(name);
-  return file ?? await keySource(args, env, name);
+  if (file === null) return await keySource(args, env, name);
+  const unused = optionsGiven(args).find((option) => option !== "json");
+  if (unused === undefined) return file;
+  throw configFault(
+    `Cannot use --${unused}: ${name} is a file and needs no store; with --store it is a key`,
+  );
 }
 
 async function printText(source: ByteSource, kind: ObjectKind, env: Env): Promise<string | null> {

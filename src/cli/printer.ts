@@ -9,15 +9,16 @@ export interface Printer {
   end(): Promise<void>;
 }
 
-function write(text: string): Promise<void> {
+/** Resolves once standard output has taken the text. */
+function writeOut(text: string): Promise<void> {
+  // Each write tells its own failure.
+  if (process.stdout.listenerCount("error") === 0) process.stdout.on("error", () => {});
   return new Promise((resolve, reject) => {
     process.stdout.write(text, (error) => error ? reject(error) : resolve());
   });
 }
 
-export function printer(): Printer {
-  // Each write tells its own failure.
-  if (process.stdout.listenerCount("error") === 0) process.stdout.on("error", () => {});
+export function printer(write: (text: string) => Promise<void> = writeOut): Printer {
   let waiting = "";
   async function flush(): Promise<void> {
     const text = waiting;

@@ -71,7 +71,13 @@ export async function openReadOnlyDir(
         throw fileFault(error, `get ${key}`);
       }
     },
-    head: (key) => infoOf(root, key),
+    async head(key) {
+      try {
+        return await infoOf(root, key);
+      } catch (error) {
+        throw fileFault(error, `head ${key}`);
+      }
+    },
     async *list(prefix, { startAfter = "" } = {}) {
       try {
         yield* walkKeys(root, prefix, startAfter);

@@ -12,7 +12,7 @@ import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { VERSION } from "../lib/version.ts";
 import { type RunningNode, startNode } from "../node/node.ts";
 import type { Arguments } from "./args.ts";
-import { EXIT } from "./exit.ts";
+import { EXIT, exitCodeOf } from "./exit.ts";
 import { type StopHost, stopSignal } from "./stop_signal.ts";
 
 export function fail(lines: readonly string[], code: number): number {
@@ -41,7 +41,7 @@ export async function readSources(args: Arguments): Promise<ConfigSources> {
   }
 }
 
-export function locationText(store: StoreLocation): string {
+function locationText(store: StoreLocation): string {
   return store.kind === "memory" ? "memory: (gone when the process ends)" : storeName(store);
 }
 
@@ -81,13 +81,6 @@ const HOST: StopHost = {
   },
   exit: () => process.exit(EXIT.ok),
 };
-
-export function exitCodeOf(error: unknown): number {
-  if (!(error instanceof FaultError)) return EXIT.unexpected;
-  if (error.code === "fenced") return EXIT.fenced;
-  if (error.code === "data-loss" || error.code === "corrupt") return EXIT.data;
-  return error.code === "config" || error.code === "store-denied" ? EXIT.config : EXIT.unexpected;
-}
 
 async function start(config: Config, env: Env): Promise<RunningNode> {
   const store = await openStore(config, env);

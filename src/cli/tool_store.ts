@@ -7,8 +7,9 @@ import { FaultError, messageOf } from "../lib/errors.ts";
 import { retryingStore } from "../object/retrying.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { type Arguments, TOOL_OPTIONS } from "./args.ts";
+import { exitCodeOf } from "./exit.ts";
 import { openReadOnlyDir } from "./read_only_dir.ts";
-import { exitCodeOf, fail, readSources } from "./serve.ts";
+import { fail, readSources } from "./serve.ts";
 
 /** Only what goes wrong is worth a line beside a tool's answer. */
 export function toolEnv(): Env {
@@ -24,7 +25,7 @@ export function isSet(args: Arguments, name: string): boolean {
   return args.flags[name] === "true";
 }
 
-/** The options that `serve` knows; those of this command are read by it. */
+/** From the options that `serve` knows; the command reads its own. */
 async function configOf(args: Arguments): Promise<Config> {
   const sources = await readSources(args);
   const resolved = resolveConfig({ ...sources, flags: serveFlags(args) });
@@ -32,11 +33,8 @@ async function configOf(args: Arguments): Promise<Config> {
   return resolved.config;
 }
 
-function serveFlags(args: Arguments): Record<string, string> {
-  const own = Object.entries(TOOL_OPTIONS)
-    .filter(([, { of }]) => of.split(/[ ,]+/).includes(args.command))
-    .map(([name]) => name);
-  return Object.fromEntries(Object.entries(args.flags).filter(([name]) => !own.includes(name)));
+function serveFlags({ flags }: Arguments): Record<string, string> {
+  return Object.fromEntries(Object.entries(flags).filter(([name]) => !(name in TOOL_OPTIONS)));
 }
 
 export async function openToolStore(

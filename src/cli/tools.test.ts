@@ -1,6 +1,6 @@
 /** The tools as processes: what they print, how they exit, on a directory that a real broker wrote. */
 import assert from "node:assert/strict";
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
@@ -121,12 +121,41 @@ describe("fsck", () => {
       ["--store", "memory:"],
       ["--store", `dir:${root}`, "--accept-loss"],
       ["--store", `dir:${root}`, "--seconds", "3"],
+      ["--store", `dir:${root}`, "--repair=yes"],
     ];
     for (const words of lines) {
       assert.equal((await runBroker(["fsck", ...words])).code, 2, words.join(" "));
     }
     assert.ok(!existsSync(missing), "looking creates nothing");
   });
+});
+
+/** The newest entry is the end of the log: without it the store is ahead of its metadata, or behind in silence. */
+function cutLog(path: string, entries: number): void {
+  const log = filesOf(path).filter((one) => /[/\\]log[/\\]\d{20}$/.test(one)).toSorted();
+  for (const file of log.slice(-entries)) rmSync(file);
+}
+
+test("fsck repairs nothing by metadata whose end is lost, and says so", async () => {
+  const path = copied("stale");
+  cutLog(path, 3);
+  const before = filesOf(path);
+  const words = ["fsck", "--store", `dir:${path}`, "--repair", "--accept-loss"];
+  const { code, output } = await runBroker(words);
+  assert.equal(code, 5, output);
+  assert.match(output, /^damage +ahead /m);
+  assert.match(output, /^action +refused +repair .*its end is lost.*nothing was deleted$/m);
+  assert.deepEqual(filesOf(path), before);
+});
+
+test("a store that does not answer is exit 2", async () => {
+  const s3 = ["--store", "s3://bucket/x", "--s3-endpoint", "http://127.0.0.1:9", "--s3-path-style"];
+  const env = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" };
+  for (const words of [["fsck", ...s3], ["inspect", "meta/cluster", ...s3]]) {
+    const { code, output } = await runBroker(words, { env });
+    assert.equal(code, 2, output);
+    assert.match(output, /Cannot (get|head) x\/meta\/cluster/);
+  }
 });
 
 describe("inspect", () => {
@@ -157,6 +186,10 @@ describe("inspect", () => {
         ["package.json"],
         ["no/such/key"],
         ["no/such/key", "--store", `dir:${root}`],
+        [file, "--repair"],
+        [file, "--s3-region", "r"],
+        [file, "--set", "num.partitions=2"],
+        [file, "--config", "f"],
         [],
       ]
     ) {

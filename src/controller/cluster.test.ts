@@ -8,7 +8,8 @@ import { seededRandom } from "../env/random.ts";
 import { toUtf8 } from "../lib/bytes.ts";
 import { isFault } from "../lib/errors.ts";
 import { createMemoryStore } from "../object/memory.ts";
-import { CLUSTER_KEY } from "../object/object_key.ts";
+import { CLUSTER_KEY, logKey } from "../object/object_key.ts";
+import { position } from "../lib/brand.ts";
 import { newClusterId, openCluster } from "./cluster.ts";
 
 const clock = createFakeClock();
@@ -34,6 +35,32 @@ test("ids are URL-safe and never look like an option", () => {
   for (const id of ids) assert.match(id, /^[A-Za-z0-9_][A-Za-z0-9_-]{21}$/);
   const zeros = { ...seededRandom(1), bytes: (count: number) => new Uint8Array(count) };
   assert.equal(newClusterId(zeros), "A".repeat(22));
+});
+
+test("metadata without its cluster object is a loss, not a new cluster", async () => {
+  const store = createMemoryStore(clock);
+  await store.put(logKey("Küste 7", position(1)), toUtf8("entry"));
+  const lost = (error: unknown) =>
+    isFault(error, "corrupt") && /meta\/cluster is missing/.test(String(error));
+  await assert.rejects(openCluster(store, options(1)), lost);
+  await assert.rejects(openCluster(store, options(1, "another")), lost);
+  assert.equal(await store.get(CLUSTER_KEY), null);
+  assert.equal((await openCluster(store, options(1, "Küste 7"))).clusterId, "Küste 7");
+  assert.equal((await openCluster(store, options(1))).clusterId, "Küste 7");
+});
+
+test("a first start that is behind another one takes its cluster", async () => {
+  const store = createMemoryStore(clock);
+  const list = store.list.bind(store);
+  store.list = (prefix, more) => {
+    store.list = list;
+    return (async function* () {
+      await openCluster(store, options(1, "first"));
+      await store.put(logKey("first", position(1)), toUtf8("entry"));
+      yield* list(prefix, more);
+    })();
+  };
+  assert.equal((await openCluster(store, options(2))).clusterId, "first");
 });
 
 test("starts that race agree, also when an answer is lost", async () => {

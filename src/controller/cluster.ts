@@ -6,12 +6,12 @@ import type { Clock } from "../env/clock.ts";
 import type { Logger } from "../env/logger.ts";
 import type { Random } from "../env/random.ts";
 import { toUtf8 } from "../lib/bytes.ts";
-import { CLUSTER_ID_ALLOWED, isClusterId } from "../lib/cluster_id.ts";
+import { CLUSTER_ID_ALLOWED, clusterSegment, isClusterId } from "../lib/cluster_id.ts";
 import { corrupt } from "../lib/corrupt.ts";
 import { FaultError } from "../lib/errors.ts";
 import { METADATA_APPEND_TIMEOUT_MS } from "../lib/limits.ts";
 import { createExactly } from "../object/create.ts";
-import { CLUSTER_KEY } from "../object/object_key.ts";
+import { CLUSTER_KEY, clusterSegmentOf, METADATA_PREFIX } from "../object/object_key.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { FEATURE_LEVEL } from "./entry.ts";
 import { parseJson } from "./record.ts";
@@ -68,7 +68,10 @@ export function readCluster(bytes: Uint8Array): Cluster {
   return found;
 }
 
-/** Throws FaultError: `config` when the store belongs to another cluster or a newer build. */
+/**
+ * Throws FaultError: `config` when the store belongs to another cluster or a newer build, `corrupt` when the
+ * cluster object is lost.
+ */
 export async function openCluster(
   store: ObjectStore,
   options: OpenClusterOptions,
@@ -79,16 +82,43 @@ export async function openCluster(
       `Cannot use cluster-id = ${JSON.stringify(asked)}: allowed is ${CLUSTER_ID_ALLOWED}`,
     );
   }
-  const existing = await store.get(CLUSTER_KEY);
-  const cluster = existing === null
-    ? await createCluster(store, asked ?? newClusterId(options.random), rest)
-    : readCluster(existing.bytes);
+  const cluster = await readExisting(store, asked) ??
+    await createCluster(store, asked ?? newClusterId(options.random), rest);
   if (asked !== undefined && asked !== cluster.clusterId) {
     throw configFault(
       `Cannot use cluster-id = ${asked}: the store belongs to cluster ${cluster.clusterId}.`,
     );
   }
   return cluster;
+}
+
+/**
+ * Null when a new cluster may be made. Metadata without the object that names its cluster is a loss: a new name
+ * would hide everything that is there, so only whoever knows the old one may go on.
+ */
+async function readExisting(
+  store: ObjectStore,
+  asked: string | undefined,
+): Promise<Cluster | null> {
+  const existing = await store.get(CLUSTER_KEY);
+  if (existing !== null) return readCluster(existing.bytes);
+  const segment = await firstSegment(store);
+  if (segment === null || (asked !== undefined && segment === clusterSegment(asked))) return null;
+  // Another start may have made both since we looked.
+  const made = await store.get(CLUSTER_KEY);
+  if (made !== null) return readCluster(made.bytes);
+  throw corrupt(
+    `Cannot open the store: ${CLUSTER_KEY} is missing, but metadata of cluster ${segment} is there. ` +
+      "Bring the object back, or start once with the cluster's id as cluster-id.",
+  );
+}
+
+async function firstSegment(store: ObjectStore): Promise<string | null> {
+  for await (const { key } of store.list(METADATA_PREFIX)) {
+    const segment = clusterSegmentOf(key);
+    if (segment !== null) return segment;
+  }
+  return null;
 }
 
 /** Two first starts race for the name; the loser takes what the winner wrote. */

@@ -14,6 +14,7 @@ import {
   PRODUCE_PERMIT_BYTES,
 } from "../lib/limits.ts";
 import { Semaphore } from "../lib/semaphore.ts";
+import { createBodyRooms } from "./read_body.ts";
 import { createHttpApp } from "./app.ts";
 import type { Gateway, ReadQuery, RecordInput, RecordOutput } from "./port.ts";
 
@@ -106,6 +107,7 @@ function setup(corsOrigins: readonly string[] = []) {
     gateway: memory.gateway,
     env,
     producePermits,
+    rooms: createBodyRooms(env.clock),
     corsOrigins,
     status: {
       notReady: () => notReady,
@@ -725,4 +727,106 @@ test("a topic of more than a small body is refused", async () => {
   const { app } = setup();
   const body = `{"name":"${"n".repeat(HTTP_SMALL_BODY_BYTES)}"}`;
   assert.equal((await app.request("/v1/topics", { method: "POST", body })).status, 413);
+});
+
+test("a request without a host is answered, one whose Host is no host is refused", async () => {
+  const { app } = setup();
+  const answer = async (url: string, host: string | null) => {
+    const request = new Request("http://localhost/", host === null ? {} : { headers: { host } });
+    // Hosts join the two by themselves, also to what is no URL.
+    Object.defineProperty(request, "url", { value: url });
+    return (await app.fetch(request)).status;
+  };
+  for (const host of [null, "", "x", "x:99999", "[::1]:80", "my_host:80", "x%zz", "[::1"]) {
+    for (const url of [`http://${host ?? "localhost:1"}/readyz?a=/b`, "/readyz?a=b"]) {
+      if (host !== "" || url.startsWith("/")) assert.equal(await answer(url, host), 200, url);
+    }
+  }
+  for (const host of ["x/v1/topics/t?", "x/livez#", "u:p@x", "a b", "a, b", "x\\y", "x?"]) {
+    assert.equal(await answer(`http://${host}/livez`, host), 400, host);
+    assert.equal(await answer("/livez", host), 400, host);
+  }
+  assert.equal(await answer("http://x//livez", "x"), 404);
+  assert.equal(await answer("http://x", "x"), 404);
+});
+
+test("another method on a known path is 405 with what is allowed, on every route", async () => {
+  const { app } = setup();
+  const allowed: Record<string, string> = {
+    "/v1/topics": "GET, HEAD, POST",
+    "/v1/topics/t": "GET, HEAD, DELETE",
+    "/v1/topics/t/records": "POST",
+    "/v1/topics/t/partitions/0/records": "POST, GET, HEAD",
+    "/v1/topics/t/partitions/0/records/0": "GET, HEAD",
+    "/livez": "GET, HEAD",
+    "/readyz": "GET, HEAD",
+    "/metrics": "GET, HEAD",
+    "/version": "GET, HEAD",
+  };
+  for (const [path, allow] of Object.entries(allowed)) {
+    for (const method of ["PUT", "PATCH", "OPTIONS"]) {
+      const answer = await app.request(path, { method });
+      assert.equal(answer.status, 405, `${method} ${path}`);
+      assert.equal(answer.headers.get("allow"), allow);
+      await problemOf(answer);
+    }
+  }
+  assert.equal((await app.request("/v1/topics/t/records")).status, 405);
+  assert.equal((await app.request("/v1/nothing", { method: "PUT" })).status, 404);
+});
+
+test("lines are for those who ask for them, not for those who refuse them", async () => {
+  const { app } = setup();
+  const isLines = async (accept: string) => {
+    const answer = await app.request("/v1/topics/t/partitions/0/records", { headers: { accept } });
+    return answer.headers.get("content-type") === "application/x-ndjson";
+  };
+  for (
+    const accept of [
+      "application/x-ndjson",
+      "APPLICATION/X-NDJSON; q=0.5",
+      "text/html, application/jsonl",
+      "application/json;q=0.1, application/x-ndjson;q=0.9",
+      "application/json, application/x-ndjson",
+    ]
+  ) assert.ok(await isLines(accept), accept);
+  for (
+    const accept of [
+      "application/x-ndjson;q=0",
+      "application/x-ndjson; charset=utf-8 ; q=0.000",
+      "application/json, application/x-ndjson;q=0.1",
+      "*/*",
+      "application/json",
+      "",
+    ]
+  ) assert.ok(!await isLines(accept), accept);
+});
+
+test("a query that is no UTF-8 is refused, never stored as replacement characters", async () => {
+  const { app, logs } = setup();
+  for (const query of ["key=%ff%fe", "key=a%", "key=%zz", "key=%ed%a0%80"]) {
+    const answer = await app.request(`/v1/topics/t/records?${query}`, {
+      method: "POST",
+      body: "a",
+    });
+    assert.equal(answer.status, 400, query);
+  }
+  assert.deepEqual(logs.get("t"), [[], []]);
+  const path = "/v1/topics/t/records?key=%C3%A9+%25%F0%9F%98%80";
+  assert.equal((await app.request(path, { method: "POST", body: "a" })).status, 200);
+  assert.equal(utf8(logs.get("t")![0]![0]!.key!), "é %\u{1f600}");
+});
+
+test("a setting that is no number of its own any more is refused", async () => {
+  const { app, configs } = setup();
+  const create = (ms: string) =>
+    app.request("/v1/topics", {
+      method: "POST",
+      body: `{"name":"n","configs":{"retention.ms":${ms}}}`,
+    });
+  for (const ms of ["9007199254740993", "-1e300", "12345678901234567890"]) {
+    assert.equal((await create(ms)).status, 400, ms);
+  }
+  assert.equal((await create("9007199254740991")).status, 201);
+  assert.deepEqual(configs, [["retention.ms", "9007199254740991"]]);
 });

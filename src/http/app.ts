@@ -7,9 +7,10 @@ import type { Semaphore } from "../lib/semaphore.ts";
 import { consume, consumeOne } from "./consume.ts";
 import type { Gateway, NodeStatus } from "./port.ts";
 import { produce, type ProduceServices } from "./produce.ts";
-import { ProblemError, problemResponse, RETRY_AFTER_S } from "./problem.ts";
+import { badRequest, ProblemError, problemResponse, RETRY_AFTER_S } from "./problem.ts";
 import { parseCount } from "./query.ts";
-import { createBodyRooms } from "./read_body.ts";
+import type { BodyRooms } from "./read_body.ts";
+import { isHostSound, pathOf } from "./target.ts";
 import { createTopic, deleteTopic, describeTopic, listTopics } from "./topics.ts";
 
 export interface HttpAppOptions {
@@ -18,6 +19,7 @@ export interface HttpAppOptions {
   readonly env: Env;
   /** Node-wide bytes of produce requests. */
   readonly producePermits: Semaphore;
+  readonly rooms: BodyRooms;
   /** Origins that browsers may call from; empty sends no CORS headers at all. */
   readonly corsOrigins: readonly string[];
 }
@@ -43,7 +45,7 @@ const PATH_SHOWN_CHARS_MAX = 200;
 const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/metrics", "/version"]);
 
 export function isHealthRequest(request: Request): boolean {
-  return HEALTH_PATHS.has(new URL(request.url).pathname);
+  return HEALTH_PATHS.has(pathOf(request));
 }
 
 function partitionOf(text: string): number {
@@ -117,7 +119,7 @@ function outcome(status: number): string {
 
 /** What all apps of a node share: metrics, and answers to what is unknown or thrown. */
 function createApp(env: Env): Hono {
-  const app = new Hono();
+  const app = new Hono({ getPath: pathOf });
   app.use(async (c, next) => {
     const startedMs = env.clock.monotonicMs();
     await next();
@@ -129,6 +131,10 @@ function createApp(env: Env): Hono {
       "skerry_http_request_seconds",
       (env.clock.monotonicMs() - startedMs) / 1000,
     );
+  });
+  app.use((c, next) => {
+    if (!isHostSound(c.req.raw)) throw badRequest("Cannot use the Host header: it names no host");
+    return next();
   });
   app.notFound((c) =>
     problemResponse({
@@ -149,15 +155,37 @@ function createApp(env: Env): Hono {
   return app;
 }
 
+/** Behind all routes: what their paths answer to other methods. */
+function refuseOtherMethods(app: Hono): void {
+  const methods = new Map<string, string[]>();
+  for (const { path, method } of app.routes) {
+    if (method === "ALL") continue;
+    const allowed = methods.get(path) ?? [];
+    allowed.push(...(method === "GET" ? ["GET", "HEAD"] : [method]));
+    methods.set(path, allowed);
+  }
+  for (const [path, allowed] of methods) {
+    const allow = allowed.join(", ");
+    app.all(path, () =>
+      problemResponse({
+        status: 405,
+        title: "Method not allowed",
+        detail: `Cannot use this method here: allowed are ${allow}`,
+        headers: { allow },
+      }));
+  }
+}
+
 /** The health routes alone, for a node that starts. */
 export function createHealthApp({ status, env }: Pick<HttpAppOptions, "status" | "env">): Hono {
   const app = createApp(env);
   healthRoutes(app, status);
+  refuseOtherMethods(app);
   return app;
 }
 
 export function createHttpApp(options: HttpAppOptions): Hono {
-  const { gateway, status, env, producePermits, corsOrigins } = options;
+  const { gateway, status, env, producePermits, rooms, corsOrigins } = options;
   const { clock } = env;
   const app = createApp(env);
   if (corsOrigins.length > 0) {
@@ -168,9 +196,10 @@ export function createHttpApp(options: HttpAppOptions): Hono {
       maxAge: CORS_MAX_AGE_S,
     }));
   }
-  const services = { gateway, clock, rooms: createBodyRooms(clock), producePermits };
+  const services = { gateway, clock, rooms, producePermits };
   recordRoutes(app, services);
   topicRoutes(app, services);
   healthRoutes(app, status);
+  refuseOtherMethods(app);
   return app;
 }

@@ -1,7 +1,8 @@
 /** Bodies of produce requests to records: JSON (object, array, `{records}`), NDJSON, or one raw record. */
 import { toUtf8 } from "../lib/bytes.ts";
 import { HTTP_JSON_BYTES_RATIO, HTTP_JSON_DEPTH_MAX, HTTP_RECORDS_MAX } from "../lib/limits.ts";
-import { recordOfEnvelope, recordOfValue } from "./json_record.ts";
+import { fieldBeside, recordOfEnvelope, recordOfValue, uniqueFields } from "./json_record.ts";
+import { elementsOf, type Sourced, sourced } from "./json_source.ts";
 import type { RecordHeader, RecordInput } from "./port.ts";
 import { badRequest, type ProblemError } from "./problem.ts";
 import { parameter, parseCount, parseFlag } from "./query.ts";
@@ -48,30 +49,33 @@ export function parseJson(text: string, what: string): unknown {
   }
 }
 
-function elementsOf(json: unknown, bare: boolean): readonly unknown[] {
-  if (Array.isArray(json)) return json;
-  if (bare || typeof json !== "object" || json === null || !Object.hasOwn(json, "records")) {
-    return [json];
-  }
-  const { records, ...rest } = json as { readonly records: unknown };
-  const unknown = Object.keys(rest)[0];
-  if (unknown !== undefined) {
-    throw badRequest(
-      `Cannot read the body: ${unknown.slice(0, 100)} beside records is not known`,
-    );
-  }
-  if (!Array.isArray(records)) throw badRequest("Cannot read the body: records is not an array");
-  return records;
-}
-
 function tooMany(): ProblemError {
   return tooLarge(`Cannot produce: more than ${HTTP_RECORDS_MAX} records`);
 }
 
+function elementsIn(json: Sourced): Sourced[] {
+  if ((json.value as readonly unknown[]).length > HTTP_RECORDS_MAX) throw tooMany();
+  return [...elementsOf(json)];
+}
+
+function recordsIn(json: Sourced, bare: boolean): readonly Sourced[] {
+  const { value } = json;
+  if (Array.isArray(value)) return elementsIn(json);
+  if (bare || typeof value !== "object" || value === null || !Object.hasOwn(value, "records")) {
+    return [json];
+  }
+  const unknown = fieldBeside(value, "records");
+  if (unknown !== null) {
+    throw badRequest(`Cannot read the body: ${unknown} beside records is not known`);
+  }
+  const records = uniqueFields(json, "the body").get("records")!;
+  if (Array.isArray(records.value)) return elementsIn(records);
+  throw badRequest("Cannot read the body: records is not an array");
+}
+
 function jsonRecords(body: Uint8Array, bare: boolean): RecordInput[] {
-  const json = parseJson(jsonText(body), "the JSON body");
-  const elements = elementsOf(json, bare);
-  if (elements.length > HTTP_RECORDS_MAX) throw tooMany();
+  const text = jsonText(body);
+  const elements = recordsIn(sourced(text, parseJson(text, "the JSON body")), bare);
   return elements.map((element, i) =>
     bare ? recordOfValue(element, `record ${i}`) : recordOfEnvelope(element, `record ${i}`)
   );
@@ -95,7 +99,7 @@ function ndjsonRecords(body: Uint8Array, bare: boolean): RecordInput[] {
     if (line.trim() === "") continue;
     if (records.length === HTTP_RECORDS_MAX) throw tooMany();
     const where = `line ${number}`;
-    const json = parseJson(line, where);
+    const json = sourced(line, parseJson(line, where));
     records.push(bare ? recordOfValue(json, where) : recordOfEnvelope(json, where));
   }
   return records;

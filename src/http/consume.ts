@@ -99,9 +99,26 @@ function positionHeaders(page: Found): Record<string, string> {
   };
 }
 
+const LINES: ReadonlySet<string> = new Set(["application/x-ndjson", "application/jsonl"]);
+
+/** The weight of a media type of an Accept header; what is no number counts as 1. */
+function weightOf(parameters: readonly string[]): number {
+  const q = parameters.map((text) => /^\s*q\s*=\s*([\d.]+)\s*$/i.exec(text)?.[1])
+    .find((text) => text !== undefined);
+  const weight = Number(q ?? 1);
+  return Number.isNaN(weight) ? 1 : weight;
+}
+
+/** Lines where they are named, not refused, and JSON is not named as better. */
 function wantsLines(request: Request): boolean {
-  const accept = request.headers.get("accept") ?? "";
-  return /application\/(x-ndjson|jsonl)/i.test(accept);
+  let [lines, json] = [0, 0];
+  for (const part of (request.headers.get("accept") ?? "").split(",")) {
+    const [type = "", ...parameters] = part.split(";");
+    const name = type.trim().toLowerCase();
+    if (LINES.has(name)) lines = Math.max(lines, weightOf(parameters));
+    else if (name === "application/json") json = weightOf(parameters);
+  }
+  return lines > 0 && lines >= json;
 }
 
 function* linesOf(records: readonly RecordOutput[], partition: number): Generator<string, void> {

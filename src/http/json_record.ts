@@ -1,9 +1,10 @@
 /**
  * JSON to records. A string is UTF-8, `{"$base64": "..."}` is bytes, null is no value, any other JSON is
- * its own text. Nothing is guessed: what looks like bytes and is not is refused.
+ * its own text, as it was sent. Nothing is guessed: what looks like bytes and is not is refused.
  */
 import * as v from "valibot";
 import { toUtf8 } from "../lib/bytes.ts";
+import { elementsOf, fieldsOf, type Sourced, sourceOf } from "./json_source.ts";
 import type { RecordHeader, RecordInput } from "./port.ts";
 import { badRequest } from "./problem.ts";
 
@@ -40,59 +41,101 @@ function refuse(where: string, pointer: string, detail: string): never {
   throw badRequest(`Cannot read ${place}: ${detail}`, { errors: [{ pointer, detail }] });
 }
 
-/** One JSON value to bytes; `where` and `pointer` name it in the error. */
-export function bytesOfJson(value: unknown, where: string, pointer: string): Uint8Array | null {
-  if (value === null || value === undefined) return null;
-  if (typeof value === "string") return toUtf8(value);
-  if (typeof value !== "object" || !Object.hasOwn(value, BASE64)) {
-    return toUtf8(JSON.stringify(value));
+/** Half a surrogate pair has no UTF-8: it would be stored as something else. */
+function checkText(text: string, where: string, pointer: string): void {
+  if (text.isWellFormed()) return;
+  refuse(where, pointer, "half of a surrogate pair is no text; bytes are sent as $base64");
+}
+
+/** A field beside the only one that may be there. */
+export function fieldBeside(value: object, name: string): string | null {
+  return Object.keys(value).find((other) => other !== name)?.slice(0, 100) ?? null;
+}
+
+/** The fields of an object, each of them once: which of two would count is nobody's guess. */
+export function uniqueFields(
+  json: Sourced,
+  where: string,
+  pointer = "",
+): ReadonlyMap<string, Sourced> {
+  const fields = fieldsOf(json);
+  if (typeof fields !== "string") return fields;
+  return refuse(where, pointer, `${fields.slice(0, 100)} stands in it twice`);
+}
+
+function bytesOfBase64(json: Sourced, where: string, pointer: string): Uint8Array {
+  const beside = fieldBeside(json.value as object, BASE64);
+  if (beside !== null) {
+    return refuse(where, pointer, `${beside} beside $base64: bytes have no other field`);
   }
-  const { [BASE64]: text, ...rest } = value as Record<string, unknown>;
-  const beside = Object.keys(rest)[0];
-  if (beside !== undefined) {
-    return refuse(
-      where,
-      pointer,
-      `${beside.slice(0, 100)} beside $base64: bytes have no other field`,
-    );
-  }
+  const text = uniqueFields(json, where, pointer).get(BASE64)!.value;
   const bytes = typeof text === "string" ? fromBase64(text) : null;
   const at = pointer === "" ? BASE64 : `${pointer}.${BASE64}`;
   return bytes ?? refuse(where, at, "not a string of standard base64 with padding");
 }
 
+/** One JSON value to bytes; `where` and `pointer` name it in the error. */
+function bytesOfJson(
+  json: Sourced | undefined,
+  where: string,
+  pointer: string,
+): Uint8Array | null {
+  if (json === undefined || json.value === null) return null;
+  const { value } = json;
+  if (typeof value === "string") {
+    checkText(value, where, pointer);
+    return toUtf8(value);
+  }
+  const isBytes = typeof value === "object" && Object.hasOwn(value, BASE64);
+  return isBytes ? bytesOfBase64(json, where, pointer) : toUtf8(sourceOf(json));
+}
+
+function headersOf(json: Sourced | undefined, where: string): RecordHeader[] {
+  if (json === undefined) return [];
+  const headers: RecordHeader[] = [];
+  for (const pair of elementsOf(json)) {
+    const [first, second] = elementsOf(pair);
+    const name = first!.value as string;
+    const pointer = `headers.${headers.length}`;
+    checkText(name, where, `${pointer}.0`);
+    headers.push({ name, value: bytesOfJson(second, where, `${pointer}.1`) });
+  }
+  return headers;
+}
+
+function checkEnvelope(value: object, where: string) {
+  const result = v.safeParse(envelope, value);
+  if (result.success) return result.output;
+  const errors = result.issues.map((issue) => ({
+    pointer: (v.getDotPath(issue) ?? "").slice(0, 100),
+    detail: issue.message.slice(0, 200),
+  }));
+  throw badRequest(`Cannot read ${where}: ${errors[0]!.pointer}: ${errors[0]!.detail}`, {
+    errors,
+  });
+}
+
 /** An envelope to a record; `where` names it in the error. */
-export function recordOfEnvelope(json: unknown, where: string): RecordInput {
-  if (typeof json !== "object" || json === null || Array.isArray(json)) {
+export function recordOfEnvelope(json: Sourced, where: string): RecordInput {
+  const { value } = json;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw badRequest(
       `Cannot read ${where}: not an object {key, value, headers, timestamp, partition}; bare values need ?bare=1`,
     );
   }
-  const result = v.safeParse(envelope, json);
-  if (!result.success) {
-    const errors = result.issues.map((issue) => ({
-      pointer: (v.getDotPath(issue) ?? "").slice(0, 100),
-      detail: issue.message.slice(0, 200),
-    }));
-    throw badRequest(`Cannot read ${where}: ${errors[0]!.pointer}: ${errors[0]!.detail}`, {
-      errors,
-    });
-  }
-  const { key, value, headers, timestamp, partition } = result.output;
+  const { timestamp, partition } = checkEnvelope(value, where);
+  const fields = uniqueFields(json, where);
   return {
-    key: bytesOfJson(key, where, "key"),
-    value: bytesOfJson(value, where, "value"),
-    headers: headers.map(([name, header], i): RecordHeader => ({
-      name,
-      value: bytesOfJson(header, where, `headers.${i}.1`),
-    })),
+    key: bytesOfJson(fields.get("key"), where, "key"),
+    value: bytesOfJson(fields.get("value"), where, "value"),
+    headers: headersOf(fields.get("headers"), where),
     timestampMs: timestamp,
     partition,
   };
 }
 
 /** A bare value to a record without key or headers. */
-export function recordOfValue(json: unknown, where: string): RecordInput {
+export function recordOfValue(json: Sourced, where: string): RecordInput {
   const value = bytesOfJson(json, where, "");
   return { key: null, value, headers: [], timestampMs: null, partition: null };
 }

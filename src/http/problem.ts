@@ -32,7 +32,8 @@ const STATUS: Partial<Record<ErrorName, number>> = {
   TOPIC_ALREADY_EXISTS: 409,
   OUT_OF_ORDER_SEQUENCE_NUMBER: 409,
   INVALID_PRODUCER_EPOCH: 409,
-  CORRUPT_MESSAGE: 400,
+  /** Clients send no batches here: it is what is stored that is damaged. */
+  CORRUPT_MESSAGE: 500,
   INVALID_RECORD: 422,
   MESSAGE_TOO_LARGE: 413,
   RECORD_LIST_TOO_LARGE: 413,
@@ -64,7 +65,7 @@ function titleOf(error: ErrorName): string {
 
 export function problemOf(failure: Failure, more: Readonly<Record<string, unknown>> = {}): Problem {
   const status = statusOf(failure.error);
-  const mayComeBack = isRetriable(failure.error) && (status >= 500 || status === 429);
+  const mayComeBack = isRetriable(failure.error) && (status > 500 || status === 429);
   return {
     status,
     title: titleOf(failure.error),

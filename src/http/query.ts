@@ -1,10 +1,18 @@
-/** Parameters of a query string: each at most once, numbers in digits. Throws ProblemError. */
+/** Parameters of a query string: UTF-8, each at most once, numbers in digits. Throws ProblemError. */
 import { badRequest } from "./problem.ts";
+import { urlOf } from "./target.ts";
 
 const SHOWN_CHARS_MAX = 100;
 
 export function queryOf(request: Request): URLSearchParams {
-  return new URL(request.url).searchParams;
+  const { search, searchParams } = urlOf(request);
+  try {
+    decodeURIComponent(search);
+  } catch {
+    // The parser would put replacement characters into it, and nobody would know.
+    throw badRequest("Cannot use the query: it is no percent-encoded UTF-8");
+  }
+  return searchParams;
 }
 
 /** Null when it is absent. Which of two would count is nobody's guess. */

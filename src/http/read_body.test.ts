@@ -5,6 +5,8 @@ import {
   HTTP_BODY_BYTES_MAX,
   HTTP_BODY_STALL_MS,
   HTTP_LARGE_BODIES_BYTES_MAX,
+  HTTP_MEDIUM_BODIES_BYTES_MAX,
+  HTTP_MEDIUM_BODY_BYTES,
   HTTP_PERMIT_WAIT_MS,
   HTTP_SMALL_BODIES_BYTES_MAX,
   HTTP_SMALL_BODY_BYTES,
@@ -17,12 +19,12 @@ const LARGE_AT_ONCE = HTTP_LARGE_BODIES_BYTES_MAX / HTTP_BODY_BYTES_MAX;
 function rig() {
   const clock = createFakeClock();
   const rooms = createBodyRooms(clock);
-  const all = () => [rooms.small.free, rooms.large.free];
+  const all = () => [rooms.small.free, rooms.medium.free, rooms.large.free].join();
+  const unused = all();
   return {
     clock,
     rooms,
-    isEmpty: () =>
-      all().join() === [HTTP_SMALL_BODIES_BYTES_MAX, HTTP_LARGE_BODIES_BYTES_MAX].join(),
+    isEmpty: () => all() === unused,
   };
 }
 
@@ -65,13 +67,13 @@ test("a declared length is taken before anything is read, and given back once", 
   const one = upload(1_000_000);
   const reading = readBody(one.request, rooms);
   await clock.settle();
-  assert.equal(rooms.large.free, HTTP_LARGE_BODIES_BYTES_MAX - 1_000_000);
+  assert.equal(rooms.medium.free, HTTP_MEDIUM_BODIES_BYTES_MAX - 1_000_000);
   one.push(400_000);
   one.push(600_000);
   one.end();
   const body = await reading;
   assert.equal(body.bytes.length, 1_000_000);
-  assert.equal(rooms.large.free, HTTP_LARGE_BODIES_BYTES_MAX - 1_000_000);
+  assert.equal(rooms.medium.free, HTTP_MEDIUM_BODIES_BYTES_MAX - 1_000_000);
   body.release();
   body.release();
   assert.ok(isEmpty());
@@ -130,11 +132,33 @@ test("small bodies do not wait behind large ones; large ones wait unread and are
   assert.equal(rooms.large.waiting, 0);
 });
 
+test("a body of 200 KB does not wait behind 200 large uploads that stall", async () => {
+  const { clock, rooms } = rig();
+  const gone = new AbortController();
+  const stalled = Array.from(
+    { length: 200 },
+    () => assert.rejects(readBody(upload(30_000_000, gone.signal).request, rooms)),
+  );
+  await clock.settle();
+  assert.ok(rooms.large.waiting > 150);
+  const medium = upload(200_000);
+  medium.push(200_000);
+  medium.end();
+  const { bytes, release } = await readBody(medium.request, rooms);
+  assert.equal(bytes.length, 200_000);
+  assert.equal(rooms.medium.free, HTTP_MEDIUM_BODIES_BYTES_MAX - 200_000);
+  release();
+  gone.abort();
+  await clock.advance(HTTP_BODY_STALL_MS);
+  await Promise.all(stalled);
+  assert.equal(rooms.large.free, HTTP_LARGE_BODIES_BYTES_MAX);
+});
+
 test("a waiting request that is aborted gives its place back", async () => {
   const { clock, rooms } = rig();
   await rooms.large.acquire(HTTP_LARGE_BODIES_BYTES_MAX);
   const gone = new AbortController();
-  const declared = readBody(upload(1_000_000, gone.signal).request, rooms);
+  const declared = readBody(upload(HTTP_MEDIUM_BODY_BYTES + 1, gone.signal).request, rooms);
   const grown = upload(null, gone.signal);
   grown.push(HTTP_SMALL_BODY_BYTES + 1);
   const growing = readBody(grown.request, rooms);

@@ -11,6 +11,8 @@ import {
   HTTP_BODY_STALL_MS,
   HTTP_BYTES_PER_S_MIN,
   HTTP_LARGE_BODIES_BYTES_MAX,
+  HTTP_MEDIUM_BODIES_BYTES_MAX,
+  HTTP_MEDIUM_BODY_BYTES,
   HTTP_SMALL_BODIES_BYTES_MAX,
   HTTP_SMALL_BODY_BYTES,
 } from "../lib/limits.ts";
@@ -21,6 +23,7 @@ import { badRequest, ProblemError } from "./problem.ts";
 /** The memory of all bodies of a node. */
 export interface BodyRooms {
   readonly small: Semaphore;
+  readonly medium: Semaphore;
   readonly large: Semaphore;
   readonly clock: Clock;
 }
@@ -28,6 +31,7 @@ export interface BodyRooms {
 export function createBodyRooms(clock: Clock): BodyRooms {
   return {
     small: new Semaphore(HTTP_SMALL_BODIES_BYTES_MAX),
+    medium: new Semaphore(HTTP_MEDIUM_BODIES_BYTES_MAX),
     large: new Semaphore(HTTP_LARGE_BODIES_BYTES_MAX),
     clock,
   };
@@ -86,8 +90,12 @@ class Place {
 
   /** Moves to the room for so many bytes. Only ever from the small one to the large one. */
   async take(bytes: number): Promise<void> {
-    const { small, large, clock } = this.#rooms;
-    const room = bytes <= HTTP_SMALL_BODY_BYTES ? small : large;
+    const { small, medium, large, clock } = this.#rooms;
+    const room = bytes <= HTTP_SMALL_BODY_BYTES
+      ? small
+      : bytes <= HTTP_MEDIUM_BODY_BYTES
+      ? medium
+      : large;
     await takePermits(room, bytes, clock, this.#signal);
     this.release();
     this.#room = room;

@@ -6,10 +6,12 @@ import type { Gateway } from "./port.ts";
 import { badRequest, ProblemError, problemOf, problemResponse } from "./problem.ts";
 import { type BodyRooms, readBody } from "./read_body.ts";
 
-const scalar = v.pipe(
-  v.union([v.string(), v.number(), v.boolean()]),
-  v.transform(String),
+/** A larger integer is not the one that was sent any more. */
+const number = v.pipe(
+  v.number(),
+  v.check((value) => !Number.isInteger(value) || Number.isSafeInteger(value), "too large a number"),
 );
+const scalar = v.pipe(v.union([v.string(), number, v.boolean()]), v.transform(String));
 /** Looked at one by one: `v.record` would pass over names like `__proto__` in silence. */
 const settings = v.custom<Readonly<Record<string, unknown>>>(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
@@ -26,7 +28,9 @@ function configsOf(given: Readonly<Record<string, unknown>>): [string, string][]
     const result = v.safeParse(scalar, value);
     if (result.success) return [name, result.output];
     throw badRequest(
-      `Cannot create the topic: configs.${name.slice(0, 100)}: not a string, number or boolean`,
+      `Cannot create the topic: configs.${
+        name.slice(0, 100)
+      }: not a string, safe number or boolean`,
     );
   });
 }

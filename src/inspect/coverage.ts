@@ -56,36 +56,38 @@ export class Coverage {
   }
 
   /** Ranges of one object; what lies below a stream's start, or is of a deleted stream, is dead. */
-  add(key: string, ranges: readonly StreamRange[]): void {
+  async add(key: string, ranges: readonly StreamRange[]): Promise<void> {
     for (const { streamId, start, end } of ranges) {
       const row = this.#state.streams.get(streamId);
       if (row === undefined) continue;
       if (end > row.end && end > row.start) {
         const detail = `holds [${start}, ${end}) of stream ${streamId}, whose end is ${row.end}`;
-        this.#report(damage("range", key, detail));
+        await this.#report(damage("range", key, detail));
       }
       const from = Math.max(start, row.start);
-      if (from < Math.min(end, row.end)) this.#hold(key, streamId, from, Math.min(end, row.end));
+      if (from < Math.min(end, row.end)) {
+        await this.#hold(key, streamId, from, Math.min(end, row.end));
+      }
     }
   }
 
-  #hold(key: string, stream: StreamId, start: number, end: number): void {
+  async #hold(key: string, stream: StreamId, start: number, end: number): Promise<void> {
     const held = this.#held.get(stream) ?? new SpanSet();
     this.#held.set(stream, held);
     const twice = held.add(start, end);
     if (twice === null) return;
     const detail =
       `holds [${twice.start}, ${twice.end}) of stream ${stream}, as does another object`;
-    this.#report(damage("range", key, detail));
+    await this.#report(damage("range", key, detail));
   }
 
   /** After the last object: what is nowhere. */
-  finish(): void {
+  async finish(): Promise<void> {
     for (const row of this.#state.streams.values()) {
       for (const { start, end } of this.#holes(row)) {
         const partition = row.tag === null ? "" : ` of partition ${row.tag}`;
         const detail = `[${start}, ${end})${partition} is in no readable object`;
-        this.#report(damage("range", `stream ${row.streamId}`, detail));
+        await this.#report(damage("range", `stream ${row.streamId}`, detail));
       }
     }
   }

@@ -45,7 +45,8 @@ export type Finding =
     readonly detail: string;
   };
 
-export type Report = (finding: Finding) => void;
+/** Waited for: a slow reader of the findings holds up the check, not its memory. */
+export type Report = (finding: Finding) => Promise<void>;
 
 export function damage(kind: DamageKind, key: string, detail: string): Finding {
   return { severity: "damage", kind, key, detail };
@@ -60,9 +61,9 @@ export function findingLine(finding: Finding): string {
 /** At most one finding of each kind: a broken object breaks every check behind the first. */
 export function firstOfKind(report: Report): Report {
   const seen = new Set<string>();
-  return (finding) => {
+  return async (finding) => {
     if (seen.has(finding.kind)) return;
     seen.add(finding.kind);
-    report(finding);
+    await report(finding);
   };
 }

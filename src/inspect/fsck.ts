@@ -46,13 +46,16 @@ export interface FsckSummary {
 
 export interface FsckResult {
   readonly summary: FsckSummary;
+  /** None without `rest`. */
   readonly brokenWals: readonly BrokenWal[];
-  /** Null when the metadata could not be read. */
+  /** Null when the metadata is damaged or its end is lost: nothing may be repaired by it. */
   readonly rest: StoreAtRest | null;
 }
 
 class Tally {
   damages = 0;
+  /** Whether the metadata is whole and as new as the rest: only then its rows say what may go. */
+  metadataHolds = true;
   orphanBytes = 0;
   garbageBytes = 0;
   readonly #report: Report;
@@ -61,11 +64,13 @@ class Tally {
     this.#report = report;
   }
 
-  readonly report = (finding: Finding): void => {
-    if (finding.severity === "damage") this.damages += 1;
-    else if (finding.kind === "orphan") this.orphanBytes += finding.bytes;
+  readonly report = async (finding: Finding): Promise<void> => {
+    if (finding.severity === "damage") {
+      this.damages += 1;
+      if (finding.kind === "metadata" || finding.kind === "ahead") this.metadataHolds = false;
+    } else if (finding.kind === "orphan") this.orphanBytes += finding.bytes;
     else if (finding.kind === "garbage") this.garbageBytes += finding.bytes;
-    this.#report(finding);
+    await this.#report(finding);
   };
 }
 
@@ -78,14 +83,14 @@ export async function fsck({ store, env, report }: FsckOptions): Promise<FsckRes
   const loaded = await loadMetadata(rest);
   if (!loaded.ok) {
     const detail = `${loaded.detail}; objects and WALs were not checked`;
-    tally.report(damage("metadata", loaded.key, detail));
+    await tally.report(damage("metadata", loaded.key, detail));
     const { entries } = await checkMetadataObjects(rest, position(0), tally.report);
-    return { ...emptyResult(tally, clusterId, entries), rest: null };
+    return emptyResult(tally, clusterId, entries);
   }
   const { state } = loaded;
   const at = state.at;
   const { entries } = await checkMetadataObjects(rest, at, tally.report);
-  checkRows(state, clusterId, tally.report);
+  await checkRows(state, clusterId, tally.report);
   const census = await listStore(store, clusterId, state, tally.report);
   await checkObjects(rest, state, census, tally.report);
   const brokenWals = await checkWals(rest, state, census, tally.report);
@@ -94,7 +99,9 @@ export async function fsck({ store, env, report }: FsckOptions): Promise<FsckRes
     metadataEntries: entries,
     streams: state.streams.size,
   };
-  return { summary, brokenWals, rest };
+  return tally.metadataHolds
+    ? { summary, brokenWals, rest }
+    : { summary, brokenWals: [], rest: null };
 }
 
 /** The id that the cluster object names; if it cannot be right, the one in the metadata's keys. */
@@ -110,7 +117,7 @@ async function findCluster(store: ObjectStore, report: Report): Promise<string |
   const whose = stored === null
     ? "there is no metadata"
     : `the metadata is that of cluster ${stored}`;
-  report(damage("metadata", CLUSTER_KEY, `${problem}; ${whose}`));
+  await report(damage("metadata", CLUSTER_KEY, `${problem}; ${whose}`));
   return stored;
 }
 
@@ -188,12 +195,21 @@ async function checkObjects(
   const options = { store, clusterId, state, sizes, metaStreams: metaStreamsOf(state), report };
   const coverage = new Coverage(state, report);
   const rows = state.objects.values();
+  const unlessVanished = async <T>({ objectId }: ObjectRow, work: () => Promise<T>) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isFault(error, "object-missing")) throw error;
+      await report(damage("missing", dataKey(clusterId, objectId), error.message));
+      return null;
+    }
+  };
   const check = async (row: ObjectRow) => {
     if (row.state !== "committed") return;
-    const ranges = await checkObject(options, row);
+    const ranges = await unlessVanished(row, () => checkObject(options, row));
     // A composite stands for its links.
     if (ranges !== null && row.linkedBy === null) {
-      coverage.add(dataKey(clusterId, row.objectId), ranges);
+      await coverage.add(dataKey(clusterId, row.objectId), ranges);
     }
   };
   // They share one iterator: each takes the next row when it is done with its last.
@@ -201,7 +217,7 @@ async function checkObjects(
     for (const row of rows) await check(row);
   });
   await Promise.all(workers);
-  coverage.finish();
+  await coverage.finish();
 }
 
 async function checkWals(

@@ -62,71 +62,76 @@ class Listing {
     this.#blocks = new Blocks(state);
   }
 
-  take(info: ObjectInfo): void {
+  async take(info: ObjectInfo): Promise<void> {
     const { key } = info;
     this.keys += 1;
     this.bytes += info.size;
     const id = parseDataKey(this.#clusterId, key);
-    if (id !== null) return this.#object(info, id);
+    if (id !== null) return await this.#object(info, id);
     const wal = parseWalKey(this.#clusterId, key);
-    if (wal !== null) return this.#slot(info, wal);
+    if (wal !== null) return await this.#slot(info, wal);
     if (key.startsWith(PROBE_PREFIX)) {
-      return this.#reclaimable("orphan", info, "left by a probe at start");
+      return await this.#reclaimable("orphan", info, "left by a probe at start");
     }
     const isMetadata = key === CLUSTER_KEY || parseLogKey(this.#clusterId, key) !== null ||
       parseSnapshotKey(this.#clusterId, key) !== null;
     if (!isMetadata) {
-      this.#report({ severity: "note", kind: "foreign", key, detail: "not a key of this cluster" });
+      const detail = "not a key of this cluster";
+      await this.#report({ severity: "note", kind: "foreign", key, detail });
     }
   }
 
-  #object(info: ObjectInfo, id: ObjectId): void {
+  async #object(info: ObjectInfo, id: ObjectId): Promise<void> {
     const row = this.#state.objects.get(id);
     if (row !== undefined) {
       this.objects.set(id, info.size);
       if (row.state === "committed") return;
-      return this.#reclaimable("garbage", info, "destroyed; the node deletes it in time");
+      return await this.#reclaimable("garbage", info, "destroyed; the node deletes it in time");
     }
     if (id >= this.#state.nextObjectId) {
       const detail = `object ${id} was never reserved: the end of the metadata log is lost`;
-      return this.#report(damage("ahead", info.key, detail));
+      return await this.#report(damage("ahead", info.key, detail));
     }
     const block = this.#blocks.of(id);
     if (block === null || spanContains(block.purged, id)) {
-      return this.#reclaimable("orphan", info, "deleted before, and written once more");
+      return await this.#reclaimable("orphan", info, "deleted before, and written once more");
     }
     const { nodeId, epoch, sweptAt } = block;
     const when = sweptAt === null ? "a start of the node sweeps it" : "the node deletes it in time";
-    this.#reclaimable("garbage", info, `never committed by node ${nodeId} epoch ${epoch}; ${when}`);
+    const detail = `never committed by node ${nodeId} epoch ${epoch}; ${when}`;
+    await this.#reclaimable("garbage", info, detail);
   }
 
-  #slot(info: ObjectInfo, { nodeId, nodeEpoch, slot }: WalKey): void {
+  async #slot(info: ObjectInfo, { nodeId, nodeEpoch, slot }: WalKey): Promise<void> {
     const name = walRowKey(nodeId, nodeEpoch);
     const row = this.#state.wals.get(name);
     if (row === undefined) {
       if (nodeEpoch <= this.#state.at) {
-        return this.#reclaimable("orphan", info, "of a WAL that was recovered and forgotten");
+        return await this.#reclaimable("orphan", info, "of a WAL that was recovered and forgotten");
       }
       const detail = `node ${nodeId} epoch ${nodeEpoch} never registered: ` +
         "the end of the metadata log is lost";
-      return this.#report(damage("ahead", info.key, detail));
+      return await this.#report(damage("ahead", info.key, detail));
     }
     const slots = this.wals.get(name) ?? new Map<number, number>();
     this.wals.set(name, slots);
     slots.set(slot, info.size);
     if (row.state.kind === "sealed") {
       const what = slot === row.state.slot ? "the seal" : "a slot";
-      return this.#reclaimable(
-        "garbage",
-        info,
-        `${what} of a recovered WAL; the node deletes it in time`,
-      );
+      const detail = `${what} of a recovered WAL; the node deletes it in time`;
+      return await this.#reclaimable("garbage", info, detail);
     }
-    if (slot < row.walTrim) this.#reclaimable("garbage", info, "a WAL slot that is uploaded");
+    if (slot < row.walTrim) {
+      await this.#reclaimable("garbage", info, "a WAL slot that is uploaded");
+    }
   }
 
-  #reclaimable(kind: "orphan" | "garbage", { key, size }: ObjectInfo, detail: string): void {
-    this.#report({ severity: "reclaimable", kind, key, detail, bytes: size });
+  async #reclaimable(
+    kind: "orphan" | "garbage",
+    { key, size }: ObjectInfo,
+    detail: string,
+  ): Promise<void> {
+    await this.#report({ severity: "reclaimable", kind, key, detail, bytes: size });
   }
 }
 
@@ -137,6 +142,6 @@ export async function listStore(
   report: Report,
 ): Promise<Census> {
   const listing = new Listing(clusterId, state, report);
-  for await (const info of store.list("")) listing.take(info);
+  for await (const info of store.list("")) await listing.take(info);
   return listing;
 }

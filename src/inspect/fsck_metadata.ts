@@ -49,7 +49,7 @@ async function readSnapshots(
     const decoded = got === null
       ? { problem: "it vanished while it was read" }
       : corruptionIn(() => decodeSnapshot(got.bytes, at, env.codecs).lastHash);
-    if ("problem" in decoded) report(damage("metadata", info.key, decoded.problem));
+    if ("problem" in decoded) await report(damage("metadata", info.key, decoded.problem));
     found.push({ ...info, at, lastHash: "value" in decoded ? decoded.value : null });
   }
   return found.toSorted((a, b) => b.at - a.at);
@@ -79,7 +79,7 @@ export async function checkMetadataObjects(
   for (const { at, key, size } of snapshots) {
     if (at >= boundary) continue;
     const detail = "snapshot older than those that are kept";
-    report({ severity: "reclaimable", kind: "garbage", key, detail, bytes: size });
+    await report({ severity: "reclaimable", kind: "garbage", key, detail, bytes: size });
   }
   // A trim may have been cut off anywhere below this; above, no entry is ever missing.
   const whole = snapshots[METADATA_SNAPSHOTS_KEPT - 1]?.at ?? position(0);
@@ -89,7 +89,7 @@ export async function checkMetadataObjects(
   for await (const info of rest.store.list(logPrefix(rest.clusterId))) infos.push(info);
   // Not every store lists in order, whatever it promises.
   for (const info of infos.toSorted((a, b) => a.key < b.key ? -1 : 1)) await walk.entry(info);
-  walk.finish();
+  await walk.finish();
   return { entries: walk.count, snapshots: snapshots.length };
 }
 
@@ -125,13 +125,13 @@ class EntryWalk {
     this.#count += 1;
     if (at <= boundary) {
       const detail = "metadata entry below the snapshots that are kept";
-      return report({ severity: "reclaimable", kind: "garbage", key, detail, bytes: size });
+      return await report({ severity: "reclaimable", kind: "garbage", key, detail, bytes: size });
     }
     const got = await this.#rest.store.get(key);
-    if (got === null) return report(damage("metadata", key, "it vanished while it was read"));
-    if (at > whole) this.#reportMissing(at);
+    if (got === null) return await report(damage("metadata", key, "it vanished while it was read"));
+    if (at > whole) await this.#reportMissing(at);
     const problem = this.#problem(at, got.bytes);
-    if (problem !== null) report(damage("metadata", key, problem));
+    if (problem !== null) await report(damage("metadata", key, problem));
     if (at > whole) this.#previous = { at, hash: problem === null ? entryHash(got.bytes) : null };
   }
 
@@ -152,18 +152,19 @@ class EntryWalk {
       : "the snapshot of this position was made of another entry";
   }
 
-  #reportMissing(next: number): void {
-    for (let at = this.#previous.at + 1; at < next; at++) this.#missing(at);
+  /** One finding, however many: a key far above the others would make them countless. */
+  async #reportMissing(next: number): Promise<void> {
+    const first = this.#previous.at + 1;
+    if (first >= next) return;
+    const last = next - 1;
+    const detail = first === last
+      ? "metadata entry is missing"
+      : `metadata entries ${first} to ${last} are missing`;
+    const key = logKey(this.#rest.clusterId, position(first));
+    await this.#options.report(damage("metadata", key, detail));
   }
 
-  #missing(at: number): void {
-    const { report } = this.#options;
-    report(
-      damage("metadata", logKey(this.#rest.clusterId, position(at)), "metadata entry is missing"),
-    );
-  }
-
-  finish(): void {
-    this.#reportMissing(this.#options.end + 1);
+  async finish(): Promise<void> {
+    await this.#reportMissing(this.#options.end + 1);
   }
 }

@@ -70,21 +70,27 @@ class ObjectCheck {
     this.#report = firstOfKind(options.report);
   }
 
-  #wrong(kind: DamageKind, detail: string): void {
-    this.#report(damage(kind, this.#key, detail));
+  async #wrong(kind: DamageKind, detail: string): Promise<void> {
+    await this.#report(damage(kind, this.#key, detail));
   }
 
   async run(): Promise<readonly StreamRange[] | null> {
     const { objectId, kind } = this.#row;
     const size = this.#options.sizes.get(objectId);
     if (size === undefined) {
-      this.#wrong("missing", `object ${objectId}, ${this.#row.size} bytes, is not in the store`);
+      await this.#wrong(
+        "missing",
+        `object ${objectId}, ${this.#row.size} bytes, is not in the store`,
+      );
       return null;
     }
     const source = storeSource(this.#options.store, { key: this.#key, size });
     if (kind === "composite") return await this.#composite(source);
     if (size !== this.#row.size) {
-      this.#wrong("size", `object ${objectId} has ${size} bytes, its row says ${this.#row.size}`);
+      await this.#wrong(
+        "size",
+        `object ${objectId} has ${size} bytes, its row says ${this.#row.size}`,
+      );
       return null;
     }
     return await this.#data(source);
@@ -94,12 +100,12 @@ class ObjectCheck {
 
   async #data(source: ByteSource): Promise<readonly StreamRange[] | null> {
     const tail = await readDataTail(source);
-    if (!tail.ok) this.#wrong("index", tail.damage);
+    if (!tail.ok) await this.#wrong("index", tail.damage);
     else if (crc32c(tail.bytes) !== this.#row.indexCrc) {
-      this.#wrong("index", "the index does not match the checksum of its row");
+      await this.#wrong("index", "the index does not match the checksum of its row");
     }
     await this.#bytes(source, tail);
-    return tail.ok && this.#rangesHold(tail.index) ? tail.index.ranges() : null;
+    return tail.ok && await this.#rangesHold(tail.index) ? tail.index.ranges() : null;
   }
 
   async #bytes(source: ByteSource, tail: DataTail): Promise<void> {
@@ -109,36 +115,36 @@ class ObjectCheck {
     let sound = true;
     for await (const block of walkBlocks(reader, dataEnd)) {
       const problem = block.damage ?? check?.block(block) ?? null;
-      if (problem !== null && sound) this.#wrong("block", problem);
+      if (problem !== null && sound) await this.#wrong("block", problem);
       sound &&= problem === null;
       for (const record of block.records) {
         const wrong = recordProblem(this.#options, record);
-        if (wrong !== null) this.#wrong("batch", wrong);
+        if (wrong !== null) await this.#wrong("batch", wrong);
       }
     }
     const atEnd = sound ? check?.end() ?? null : null;
-    if (atEnd !== null) this.#wrong("block", atEnd);
+    if (atEnd !== null) await this.#wrong("block", atEnd);
     await reader.skipTo(source.size);
     if (reader.crc === this.#row.bytesCrc) return;
-    this.#wrong(
+    await this.#wrong(
       "checksum",
       `CRC-32C of its bytes is ${reader.crc}, its row says ${this.#row.bytesCrc}`,
     );
   }
 
-  #rangesHold(index: IndexBlock): boolean {
+  async #rangesHold(index: IndexBlock): Promise<boolean> {
     const ranges = index.ranges();
     const { stream, rangesDigest: digest } = this.#row;
     if (stream === null) {
       if (rangesDigest(ranges) === digest) return true;
-      this.#wrong("index", "its ranges do not match the digest of its row");
+      await this.#wrong("index", "its ranges do not match the digest of its row");
       return false;
     }
     const [only] = ranges;
     const same = ranges.length === 1 && only?.streamId === stream.streamId &&
       only.start === stream.start && only.end === stream.end;
     if (!same) {
-      this.#wrong(
+      await this.#wrong(
         "index",
         `its ranges are not [${stream.start}, ${stream.end}) of stream ${stream.streamId}`,
       );
@@ -150,7 +156,7 @@ class ObjectCheck {
 
   async #composite(source: ByteSource): Promise<readonly StreamRange[] | null> {
     if (source.size > COMPOSITE_BYTES_MAX) {
-      this.#wrong("size", `a composite object of ${source.size} bytes`);
+      await this.#wrong("size", `a composite object of ${source.size} bytes`);
       return null;
     }
     const bytes = await source.read(0, source.size);
@@ -158,13 +164,13 @@ class ObjectCheck {
     try {
       links = decodeComposite(bytes);
     } catch (error) {
-      this.#wrong("index", damageOf(error));
+      await this.#wrong("index", damageOf(error));
       return null;
     }
-    this.#compositeChecksums(bytes, links);
+    await this.#compositeChecksums(bytes, links);
     const ids = links.map(({ objectId }) => objectId);
     if (ids.join() !== this.#row.links.join()) {
-      this.#wrong(
+      await this.#wrong(
         "index",
         `it links to ${ids.join(", ")}, its row to ${this.#row.links.join(", ")}`,
       );
@@ -177,14 +183,17 @@ class ObjectCheck {
       stream === null || !covers(held, [stream]) ||
       held.some((entry) => entry.streamId !== stream.streamId)
     ) {
-      this.#wrong("index", "its entries do not cover its range");
+      await this.#wrong("index", "its entries do not cover its range");
       return null;
     }
     return [stream];
   }
 
   /** The row's size is that of the object, or of the data that it holds together. */
-  #compositeChecksums(bytes: Uint8Array, links: readonly CompositeLink[]): void {
+  async #compositeChecksums(
+    bytes: Uint8Array,
+    links: readonly CompositeLink[],
+  ): Promise<void> {
     const { size, bytesCrc, indexCrc } = this.#row;
     const blocks = links.flatMap(({ entries }) => entries).reduce((sum, one) => sum + one.size, 0);
     const objects = links.reduce(
@@ -192,18 +201,18 @@ class ObjectCheck {
       0,
     );
     if (![bytes.length, blocks, objects].includes(size)) {
-      this.#wrong(
+      await this.#wrong(
         "size",
         `a composite of ${bytes.length} bytes over ${blocks}, its row says ${size}`,
       );
     }
     const { indexPosition, indexLength } = decodeFooter("composite", bytes, bytes.length);
     if (crc32c(bytes.subarray(indexPosition, indexPosition + indexLength)) !== indexCrc) {
-      this.#wrong("index", "the index does not match the checksum of its row");
+      await this.#wrong("index", "the index does not match the checksum of its row");
     }
     const crc = crc32c(bytes);
     if (crc !== bytesCrc) {
-      this.#wrong("checksum", `CRC-32C of its bytes is ${crc}, its row says ${bytesCrc}`);
+      await this.#wrong("checksum", `CRC-32C of its bytes is ${crc}, its row says ${bytesCrc}`);
     }
   }
 
@@ -219,7 +228,7 @@ class ObjectCheck {
     for (let i = 0; i < tail.index.count; i++) own.add(entryText(tail.index.entry(i)));
     const foreign = entries.find((entry) => !own.has(entryText(entry)));
     if (foreign === undefined) return;
-    this.#wrong(
+    await this.#wrong(
       "index",
       `object ${objectId} has no block of [${foreign.start}, ${foreign.end}) as it says`,
     );

@@ -21,17 +21,24 @@ class References {
     this.#report = report;
   }
 
-  wrong(id: ObjectId, detail: string): void {
-    this.#report(damage("metadata", dataKey(this.#clusterId, id), detail));
+  async wrong(id: ObjectId, detail: string): Promise<void> {
+    await this.#report(damage("metadata", dataKey(this.#clusterId, id), detail));
   }
 
-  add(id: ObjectId, by: string, fits: (row: ObjectRow) => boolean): void {
+  async add(id: ObjectId, by: string, fits: (row: ObjectRow) => boolean): Promise<void> {
     const row = this.#state.objects.get(id);
     if (row === undefined || row.state !== "committed") {
-      return this.wrong(id, `${by} refers to object ${id}, which is ${row?.state ?? "unknown"}`);
+      return await this.wrong(
+        id,
+        `${by} refers to object ${id}, which is ${row?.state ?? "unknown"}`,
+      );
     }
-    if (!fits(row)) return this.wrong(id, `${by} refers to object ${id}, which is not its own`);
-    if (this.#seen.has(id)) return this.wrong(id, `${by} refers to object ${id}, as does another`);
+    if (!fits(row)) {
+      return await this.wrong(id, `${by} refers to object ${id}, which is not its own`);
+    }
+    if (this.#seen.has(id)) {
+      return await this.wrong(id, `${by} refers to object ${id}, as does another`);
+    }
     this.#seen.add(id);
   }
 
@@ -51,22 +58,26 @@ function attributesProblem({ attributes, kind }: ObjectRow): string | null {
   }
 }
 
-export function checkRows(state: State, clusterId: string, report: Report): void {
+export async function checkRows(state: State, clusterId: string, report: Report): Promise<void> {
   const references = new References(state, clusterId, report);
   for (const [node, ids] of state.streamSets) {
     for (const id of ids) {
-      references.add(id, `node ${node}`, (row) => row.kind === "stream-set" && row.nodeId === node);
+      await references.add(
+        id,
+        `node ${node}`,
+        (row) => row.kind === "stream-set" && row.nodeId === node,
+      );
     }
   }
   for (const { streamId, objects } of state.streams.values()) {
     for (const id of objects) {
-      references.add(id, `stream ${streamId}`, (row) => row.stream?.streamId === streamId);
+      await references.add(id, `stream ${streamId}`, (row) => row.stream?.streamId === streamId);
     }
   }
   for (const { objectId: own, links, state: stage } of state.objects.values()) {
     if (stage !== "committed") continue;
     for (const id of links) {
-      references.add(
+      await references.add(
         id,
         `composite ${own}`,
         (row) => row.kind === "stream" && row.linkedBy === own,
@@ -76,13 +87,16 @@ export function checkRows(state: State, clusterId: string, report: Report): void
   for (const row of state.objects.values()) {
     if (row.state !== "committed") continue;
     if (!references.has(row.objectId)) {
-      references.wrong(row.objectId, `nothing refers to the committed object ${row.objectId}`);
+      await references.wrong(
+        row.objectId,
+        `nothing refers to the committed object ${row.objectId}`,
+      );
     }
     const problem = attributesProblem(row);
-    if (problem !== null) references.wrong(row.objectId, problem);
+    if (problem !== null) await references.wrong(row.objectId, problem);
   }
   for (const row of state.streams.values()) {
     const problem = rangeProblem(row);
-    if (problem !== null) report(damage("metadata", `stream ${row.streamId}`, problem));
+    if (problem !== null) await report(damage("metadata", `stream ${row.streamId}`, problem));
   }
 }

@@ -1,20 +1,23 @@
 /**
  * What may be changed in a store at rest. Orphans: objects that no node will ever look at. With accepted loss:
  * a WAL that recovery refuses is cut before its first bad slot, so that the next start can seal it there.
- * Metadata is never written: the node's own recovery does that, with all of its checks.
+ * Metadata is never written: the node's own recovery does that, with all of its checks. Metadata that is damaged,
+ * or that the store is ahead of, cannot say what may go: then there is no `StoreAtRest` to repair.
  */
-import type { StreamId } from "../lib/brand.ts";
-import { FSCK_ORPHANS_MAX, STORE_DELETE_BATCH_KEYS_MAX } from "../lib/limits.ts";
+import { position, type StreamId } from "../lib/brand.ts";
+import {
+  FSCK_ORPHANS_MAX,
+  STORE_DELETE_BATCH_KEYS_MAX,
+  WAL_OBJECT_HEADER_BYTES,
+} from "../lib/limits.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { endOffset } from "../storage/stream_record.ts";
 import { slotKey } from "../storage/wal/wal_slots.ts";
-import { WAL_OBJECT_HEADER_BYTES } from "../lib/limits.ts";
 import { readWalHeader, readWalRecord } from "../storage/wal/wal_object.ts";
 import { damageOf } from "./blocks.ts";
 import type { Finding } from "./finding.ts";
 import type { BrokenWal } from "./fsck_wal.ts";
 import { hasMovedOn, type StoreAtRest } from "./load_metadata.ts";
-import { position } from "../lib/brand.ts";
 
 /** Collects the keys that a repair may delete. */
 export class Orphans {

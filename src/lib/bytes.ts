@@ -87,6 +87,7 @@ export class ByteReader {
   readonly bytes: Uint8Array;
   readonly #view: DataView;
   #at = 0;
+  #elementsLeft = Infinity;
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
@@ -107,6 +108,16 @@ export class ByteReader {
     const at = this.#at;
     this.#at += count;
     return at;
+  }
+
+  /** Bounds what all arrays read from now on hold together: a few bytes of input can be a large object. */
+  limitElements(max: number): void {
+    this.#elementsLeft = max;
+  }
+  /** Called before `count` elements are read. */
+  countElements(count: number): void {
+    this.#elementsLeft -= count;
+    if (this.#elementsLeft < 0) throw new DecodeError("Cannot read arrays: too many elements");
   }
 
   skip(count: number): void {

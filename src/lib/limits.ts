@@ -1,5 +1,7 @@
 /** Every bound of the system, its unit and its reason. Units stand last in the name. */
 
+export * from "./http_limits.ts";
+
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
@@ -65,46 +67,8 @@ export const WAL_RECOVERY_READ_AHEAD_SLOTS = 4;
 export const WAL_RECOVERY_KEPT_BYTES_MAX = 64 * MIB;
 /** Keys in one delete call, as S3's DeleteObjects. */
 export const WAL_DELETE_KEYS_MAX = 1_000;
-/** Largest body of one HTTP request: it is parsed in memory, so far below the Kafka limit. */
-export const HTTP_BODY_BYTES_MAX = 32 * MIB;
-/** Records in one HTTP produce request. */
-export const HTTP_RECORDS_MAX = 50_000;
-/** Records in one HTTP read; they are in memory until the client has taken the answer. */
-export const HTTP_READ_RECORDS_MAX = 10_000;
-/** Bytes of record batches behind one HTTP read. */
-export const HTTP_READ_BYTES_MAX = 16 * MIB;
-/** How long an HTTP produce waits for the store: Kafka's request.timeout.ms, below the limits of proxies. */
-export const HTTP_PRODUCE_TIMEOUT_MS = 30_000;
-/** Longest long poll over HTTP: below the idle limits of common proxies. */
-export const HTTP_WAIT_MS_MAX = 30_000;
-/** HTTP bodies up to this have memory of their own, so that they never wait behind large uploads. */
-export const HTTP_SMALL_BODY_BYTES = 64 * KIB;
-/** Small HTTP bodies from their first byte to their answer, node-wide: about a thousand at once. */
-export const HTTP_SMALL_BODIES_BYTES_MAX = 64 * MIB;
-/** Larger HTTP bodies, node-wide: six of the largest, or of those that do not say their length. */
-export const HTTP_LARGE_BODIES_BYTES_MAX = 192 * MIB;
-/** What the values and records parsed from JSON take in memory, as a multiple of its text. */
-export const HTTP_JSON_BYTES_RATIO = 4;
-/** Nesting of JSON over HTTP: engines take seconds to find that a deeper one overflows their stack. */
-export const HTTP_JSON_DEPTH_MAX = 512;
-/** An upload that brings nothing for this long is ended: as the grace of a Kafka frame. */
-export const HTTP_BODY_STALL_MS = 30_000;
-/** Slowest HTTP body or answer past its first stall time: as 1 MiB in the 60 s of a Kafka answer. */
-export const HTTP_BYTES_PER_S_MIN = 16 * KIB;
-/** How long an HTTP request waits for memory: below the limits of proxies, as the wait for the store. */
-export const HTTP_PERMIT_WAIT_MS = 30_000;
-/** How long an HTTP request waits for a node that recovers: below the limits of proxies. */
-export const HTTP_READY_WAIT_MS = 30_000;
-/** HTTP requests that wait for a node that recovers; more are told to come again. */
-export const HTTP_READY_WAITERS_MAX = 1_000;
-/** HTTP answers above this are made piece by piece, as the client takes them. */
-export const HTTP_CHUNK_BYTES = 64 * KIB;
-/** A record above this is not shown as JSON, only raw: JSON of that size serves nobody. */
-export const HTTP_RECORD_BYTES_MAX = 16 * MIB;
-/** Text of one HTTP read: escapes make up to six bytes of one. */
-export const HTTP_RENDERED_BYTES_MAX = 32 * MIB;
-/** Key and headers of a record as headers of its raw answer: clients take 8 to 16 KiB of headers in all. */
-export const HTTP_RECORD_HEADERS_BYTES_MAX = 6 * KIB;
+/** Connections that wait for a node which still starts: each may hold what a client has sent ahead. */
+export const CONNECTIONS_WAITING_MAX = 1_000;
 /** First pause before a store request is repeated; doubles with each attempt, with full jitter. */
 export const STORE_BACKOFF_FIRST_MS = 50;
 /** Longest such pause: short enough that a store that is back is noticed within seconds. */
@@ -190,6 +154,8 @@ export const GROUP_LOAD_BYTES = 4 * MIB;
 export const GROUP_RECORDS_PER_BATCH = 1000;
 /** Bytes of one batch of group state: below any max.message.bytes that a group could be stored with. */
 export const GROUP_BATCH_BYTES = 256 * KIB;
+/** A partition of the offsets topic below this size is not worth rewriting. */
+export const GROUP_COMPACT_BYTES_MIN = MIB;
 /** Members, assignments and committed offsets of all groups of a node: about a million offsets. */
 export const GROUP_STATE_BYTES_MAX = 256 * MIB;
 /** How long a request waits for its groups to load before it is told to come again. */
@@ -262,18 +228,24 @@ export const WAL_FORGET_INTERVAL_MS = 24 * 3_600_000;
 export const COLLECT_OBJECTS_MAX = 5_000;
 /** A frame up to this gets its buffer at once; a larger one only as its bytes arrive. */
 export const FRAME_BYTES_TRUSTED_MAX = 4 * MIB;
+/** Elements of all arrays of one request: each takes up to 2 KiB of memory until its answer. Metadata of 100,000 topics, or a fetch of 100,000 partitions of 20,000 topics; clients send a tenth of it at most. */
+export const REQUEST_ELEMENTS_MAX = 120_000;
 /** Larger frames that are still arriving, node-wide: without it each connection could hold a whole frame. */
 export const LARGE_FRAMES_BYTES_MAX = 256 * MIB;
 /** From this size on a byte field is sent as a piece of its own; below, a copy is cheaper. */
 export const UNCOPIED_BYTES_MIN = 4 * KIB;
 /** Partitions of one topic: their leaders fit one metadata entry with ease. */
 export const TOPIC_PARTITIONS_MAX = 10_000;
+/** Replication factor: the wire has 16 bits for it. */
+export const REPLICATION_FACTOR_MAX = 32_767;
+/** Topics that one request may create or grow: Kafka's controller takes as many records at once. */
+export const TOPICS_PER_REQUEST_MAX = 10_000;
+/** Topics or groups of one request that are worked on side by side: their commands share metadata entries, then others get their turn. */
+export const REQUEST_PARTS_AT_ONCE = 500;
 /** A batch's records may inflate to this many bytes whatever its size; clients batch a few MiB at most. */
 export const INFLATED_BATCH_BYTES = 64 * MIB;
 /** Above that, to this many times the batch's size: what inflates further is a bomb. */
 export const INFLATED_BATCH_RATIO = 10;
-/** Records of one HTTP request that go to one partition are cut into batches of about this size. */
-export const HTTP_BATCH_BYTES = MIB;
 /** What a record or a header adds to its bytes at most, for estimates before it is encoded. */
 export const RECORD_OVERHEAD_BYTES_MAX = 64;
 /** Reads of the store at once: enough to hide its latency, few enough to keep its connections alive. */
@@ -318,10 +290,12 @@ export const COLD_FETCH_PERMIT_BYTES = 128 * MIB;
 export const PRODUCE_TIMEOUT_MS_MIN = 1_000;
 /** How long ListOffsets looks for a time when the client does not say: Kafka's value for remote lookups. */
 export const LIST_OFFSETS_TIMEOUT_MS = 30_000;
-/** A fetch session idle for this long makes room for a new one (Kafka's value). */
+/** A fetch session idle for this long ends when the next request comes (Kafka's value). */
 export const FETCH_SESSION_IDLE_MS = 120_000;
 /** Partitions that one fetch session remembers. */
 export const FETCH_SESSION_PARTITIONS_MAX = 10_000;
+/** Partitions that all fetch sessions of a node remember: about 500 bytes each at most. */
+export const FETCH_SESSIONS_PARTITIONS_MAX = 200_000;
 /** Longest wait of one long poll; longer ones are answered empty and asked again. */
 export const FETCH_WAIT_MS_MAX = 300_000;
 /** Producer ids are reserved in blocks of this size, as Kafka's: one metadata entry each. */
@@ -332,8 +306,6 @@ export const CONNECTION_READ_AHEAD_BYTES = 256 * KIB;
 export const CONNECTION_LINGER_MS = 1_000;
 /** Silence after which the kernel starts to probe whether a peer is still there. */
 export const CONNECTION_KEEP_ALIVE_MS = 60_000;
-/** HTTP connections without traffic are closed after this: longer than the longest long poll, with a margin. */
-export const HTTP_IDLE_MS = 120_000;
 /** Data block that a tool reads at once: 512 KiB of payload, one record of a slot's size, headers. Larger ones are damage. */
 export const DATA_BLOCK_BYTES_MAX = 128 * MIB;
 /** Data objects that `fsck` reads at the same time: hides latency, and holds a block of each. */

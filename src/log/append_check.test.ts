@@ -99,7 +99,12 @@ test("validate=full: what no sound producer writes into a batch is refused, unde
   for (const [name, expected, batches] of cases) {
     for (const [at, batch] of batches.entries()) {
       assert.equal(outcome(batch), expected, `${name}, ${CODECS[at]}`);
-      assert.equal(outcome(batch, { validate: "header" }), "taken", `${name}, ${CODECS[at]}`);
+      const expectedFromOutside = CODECS[at] === null ? expected : "taken";
+      assert.equal(
+        outcome(batch, { validate: "header" }),
+        expectedFromOutside,
+        `${name}, ${CODECS[at]}`,
+      );
     }
   }
 });
@@ -209,4 +214,15 @@ test("a level is that of the codec which the topic forces", () => {
   assert.equal(bytesAt("gzip", -1), bytesAt("gzip", 6));
   assert.ok(bytesAt("zstd", 19) < bytesAt("zstd", 1));
   assert.ok(bytesAt("zstd", 1) < bytesAt("zstd", -50));
+});
+
+test("validate=header: records that are not compressed are sound, or INVALID_RECORD", () => {
+  const header = { validate: "header" } as const;
+  const batch = plain(["a", "b"]);
+  assert.equal(outcome(batch, header), "taken");
+  for (const byte of [0, 0xff]) {
+    const [garbage] = altered(batch, (bytes) => bytes.fill(byte, RECORDS_AT));
+    assert.equal(outcome(garbage!, header), "INVALID_RECORD");
+    assert.equal(outcome(garbage!, { ...header, compression: "gzip" }), "INVALID_RECORD");
+  }
 });

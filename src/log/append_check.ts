@@ -1,8 +1,8 @@
 /**
  * One batch of a client against the topic's settings: the checks of Kafka's LogValidator, in its order.
- * It looks inside a batch only for compacted topics, for a forced codec and where the topic says
- * skerry.produce.validate=full; else the header and the CRC-32C speak for the records (an allowed
- * difference to Kafka).
+ * Records that are not compressed are walked over. Inside a compressed batch it looks only for compacted
+ * topics, for a forced codec and where the topic says skerry.produce.validate=full; else the header and
+ * the CRC-32C speak for the records (an allowed difference to Kafka).
  */
 import type { Codecs } from "../env/codecs.ts";
 import { DecodeError } from "../lib/bytes.ts";
@@ -15,6 +15,7 @@ import {
   setMaxTimestamp,
   validateBatch,
 } from "../protocol/record_batch.ts";
+import { unsoundRecord } from "../protocol/record_walk.ts";
 import { recompressBatch } from "../protocol/recompress.ts";
 import type { AppendRefused, LogConfig, RecordError } from "./partition_log.ts";
 import {
@@ -140,6 +141,12 @@ function checkRecords(
   return null;
 }
 
+function unsoundMessage(index: number, { recordCount }: BatchHeader): string {
+  return index < recordCount
+    ? `Record ${index} has a wrong length or offset delta`
+    : `Bytes are left over behind ${recordCount} records`;
+}
+
 function lookInside(
   batch: Uint8Array,
   header: BatchHeader,
@@ -152,6 +159,8 @@ function lookInside(
   try {
     const refused = readsRecords ? checkRecords(batch, header, config, context) : null;
     if (refused !== null) return refused;
+    const unsound = readsRecords || codecOf(header) !== null ? null : unsoundRecord(batch, header);
+    if (unsound !== null) return refuse("INVALID_RECORD", unsoundMessage(unsound, header));
     if (!isForced) return { ok: true, header, batch };
     const stored = recompressBatch(batch, codec, context.codecs, config.compressionLevel);
     return { ok: true, header, batch: stored };

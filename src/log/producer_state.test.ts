@@ -132,6 +132,13 @@ test("after a refusal later sequences wait for it, but not for ever", () => {
   assert.equal(kind(state, b(5, 9), REFUSED_SEQUENCE_MS), "accept");
 });
 
+test("a refusal of an older epoch does not open the way for the newer one's later sequences", () => {
+  const state = new ProducerState();
+  state.refuse(b(0, 4), 0);
+  state.refuse(b(0, 4, 0, { producerEpoch: 2 }), 1);
+  assert.equal(kind(state, b(5, 9), 2), "OUT_OF_ORDER_SEQUENCE_NUMBER");
+});
+
 test("a refused sequence that came in frees the later ones", () => {
   const state = new ProducerState();
   state.refuse(b(0, 4), 0);

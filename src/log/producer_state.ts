@@ -134,9 +134,10 @@ export class ProducerState {
   refuse(batch: SequencedBatch, monotonicMs: number): void {
     if (batch.producerId < 0 || batch.baseSequence < 0) return;
     const earlier = this.#refused.get(batch.producerId);
-    const holds = earlier !== undefined && earlier.epoch === batch.producerEpoch &&
+    const holds = earlier !== undefined &&
       monotonicMs - earlier.monotonicMs < REFUSED_SEQUENCE_MS &&
-      isAfter(batch.baseSequence, earlier.sequence);
+      (earlier.epoch > batch.producerEpoch ||
+        earlier.epoch === batch.producerEpoch && isAfter(batch.baseSequence, earlier.sequence));
     if (holds) return;
     this.#refused.delete(batch.producerId);
     this.#refused.set(batch.producerId, {

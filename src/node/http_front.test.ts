@@ -15,11 +15,15 @@ function rig() {
     clusterId: "c",
     nodeId: 1,
   };
-  const app = createHealthApp({ env: testEnv({ clock }), status });
-  const front = new HttpFront({ clock, health: async (request) => await app.fetch(request) });
+  const env = testEnv({ clock });
+  const { metrics } = env;
+  const app = createHealthApp({ env, status });
+  const health = async (request: Request) => await app.fetch(request);
+  const front = new HttpFront({ clock, metrics, health });
   const get = (path: string, init?: RequestInit) =>
     front.fetch(new Request(`http://node${path}`, init));
-  return { clock, front, get };
+  const active = () => Number(/^skerry_http_requests_active (\d+)$/m.exec(metrics.render())![1]);
+  return { clock, front, get, active };
 }
 
 const served = () => Promise.resolve(new Response("served"));
@@ -65,14 +69,16 @@ test("other requests wait for the node, and no longer than they may", async () =
 });
 
 test("a client that goes away is not waited with", async () => {
-  const { clock, get } = rig();
+  const { clock, get, active } = rig();
   const gone = new AbortController();
   const waiting = get("/v1/topics", { signal: gone.signal });
   await clock.settle();
   assert.equal(clock.timers, 1);
+  assert.equal(active(), 1);
   gone.abort();
   assert.equal((await waiting).status, 503);
   assert.equal(clock.timers, 0);
+  assert.equal(active(), 0);
   assert.equal((await get("/v1/topics", { signal: gone.signal })).status, 503);
 });
 
@@ -89,4 +95,22 @@ test("not more wait than may, and after a failed start nobody does", async () =>
   assert.equal((await get("/v1/topics")).status, 503);
   assert.match((await problemOf(await get("/readyz"))).detail, /failed to start/);
   assert.equal(clock.timers, 0);
+});
+
+test("requests count as active until they have an answer, also when it is an error", async () => {
+  const { front, get, active } = rig();
+  const ends: ((response: Response) => void)[] = [];
+  front.serve((request) =>
+    request.url.endsWith("/fails")
+      ? Promise.reject(new Error("a handler"))
+      : new Promise((resolve) => void ends.push(resolve))
+  );
+  const first = get("/1");
+  const second = get("/2");
+  assert.equal(active(), 2);
+  await assert.rejects(get("/fails"), /a handler/);
+  assert.equal(active(), 2);
+  for (const end of ends) end(new Response("done"));
+  await Promise.all([first, second]);
+  assert.equal(active(), 0);
 });

@@ -3,6 +3,7 @@
  * ready. Requests wait for that, but not for ever, not for a client that is gone, and not too many.
  */
 import type { Cancel, Clock } from "../env/clock.ts";
+import type { Metrics } from "../env/metrics.ts";
 import { HTTP_READY_WAIT_MS, HTTP_READY_WAITERS_MAX } from "../lib/limits.ts";
 import { isHealthRequest } from "../http/app.ts";
 import { problemResponse, RETRY_AFTER_S } from "../http/problem.ts";
@@ -11,6 +12,7 @@ export type Fetch = (request: Request) => Promise<Response>;
 
 export interface HttpFrontOptions {
   readonly clock: Clock;
+  readonly metrics: Metrics;
   /** Answers the health routes until the node serves. */
   readonly health: Fetch;
 }
@@ -29,13 +31,16 @@ const FAILED = "the node failed to start";
 
 export class HttpFront {
   readonly #clock: Clock;
+  readonly #metrics: Metrics;
   readonly #health: Fetch;
   readonly #waiting = new Set<() => void>();
   #serving: Fetch | null = null;
   #isFailed = false;
+  #active = 0;
 
-  constructor({ clock, health }: HttpFrontOptions) {
+  constructor({ clock, metrics, health }: HttpFrontOptions) {
     this.#clock = clock;
+    this.#metrics = metrics;
     this.#health = health;
   }
 
@@ -57,6 +62,20 @@ export class HttpFront {
   }
 
   async fetch(request: Request): Promise<Response> {
+    this.#countActive(1);
+    try {
+      return await this.#answer(request);
+    } finally {
+      this.#countActive(-1);
+    }
+  }
+
+  #countActive(by: number): void {
+    this.#active += by;
+    this.#metrics.gauge("skerry_http_requests_active", this.#active);
+  }
+
+  async #answer(request: Request): Promise<Response> {
     if (this.#serving !== null) return await this.#serving(request);
     if (isHealthRequest(request)) return await this.#health(request);
     if (!this.#isFailed && this.#waiting.size < HTTP_READY_WAITERS_MAX) await this.#wait(request);

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createBrokerWorld } from "../../tests/support/broker_world.ts";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { testEnv } from "../../tests/support/test_env.ts";
 import { toUtf8, utf8 } from "../lib/bytes.ts";
+import { FaultError } from "../lib/errors.ts";
+import { HTTP_BATCH_BYTES } from "../lib/limits.ts";
 import { createMemoryStore } from "../object/memory.ts";
+import { HttpGateway } from "./http_gateway.ts";
 import { type RunningNode, startNode } from "./node.ts";
 
 const NO_LISTENER = { listen: () => Promise.reject(new Error("no listener")) };
@@ -97,6 +101,26 @@ test("more than a batch holds is cut, and read back in order", async () => {
   // The upload of so much lets others run in between.
   await advance(1);
   await closing;
+});
+
+test("a batch that has no room is refused alone: the one before it is in the log", async () => {
+  const world = await createBrokerWorld({ routes: () => [] });
+  await world.createTopic("t", 1);
+  const log = await world.log("t");
+  const append = log.append.bind(log);
+  let appends = 0;
+  log.append = (batch) => {
+    appends += 1;
+    if (appends === 1) return append(batch);
+    throw new FaultError("overloaded", "WAL is full", { retriable: true });
+  };
+  const value = new Uint8Array(HTTP_BATCH_BYTES * 0.6);
+  const record = { key: null, value, headers: [], timestampMs: null, partition: 0 };
+  const written = await new HttpGateway(world.services).produce("t", [record, record]);
+  assert.deepEqual(written.map((one) => one.ok ? one.offset : one.error), [
+    0,
+    "NOT_ENOUGH_REPLICAS",
+  ]);
 });
 
 test("a record above max.message.bytes is 413 and nothing else is lost", async () => {

@@ -9,7 +9,7 @@ import type { NewRecord } from "../protocol/record_writer.ts";
 import { partitionKey, type TopicRow } from "../controller/image.ts";
 import { faultToCode } from "../broker/fault_to_code.ts";
 import type { BrokerServices } from "../broker/handler.ts";
-import { produceDeadline, settle } from "../broker/produce.ts";
+import { appendTo, produceDeadline, settle } from "../broker/produce.ts";
 import type {
   Failure,
   Gateway,
@@ -22,6 +22,7 @@ import type {
   Written,
 } from "../http/port.ts";
 import { readFrom } from "./http_read.ts";
+import { createReadRooms, type ReadRooms } from "./read_place.ts";
 import { recordBytes } from "./record_bytes.ts";
 
 /** Records of one partition with their places in the request. */
@@ -105,9 +106,11 @@ function newRecord(record: RecordInput, nowMs: number): NewRecord {
 
 export class HttpGateway implements Gateway {
   readonly #services: BrokerServices;
+  readonly #rooms: ReadRooms;
 
   constructor(services: BrokerServices) {
     this.#services = services;
+    this.#rooms = createReadRooms(services.permits);
   }
 
   async produce(name: string, records: readonly RecordInput[]): Promise<readonly Written[]> {
@@ -123,7 +126,7 @@ export class HttpGateway implements Gateway {
     if (partition >= topic.partitions) return unknownPartition(topic, partition);
     try {
       const locate = () => this.#services.partitions.open(topic.topicId, partition);
-      return await readFrom(locate, query, this.#services);
+      return await readFrom(locate, query, { env: this.#services.env, rooms: this.#rooms });
     } catch (error) {
       return failure(error, "fetch");
     }
@@ -218,7 +221,7 @@ export class HttpGateway implements Gateway {
   #append(log: PartitionLog, partition: number, batch: readonly Placed[]): Promise<Written[]> {
     const { clock, codecs } = this.#services.env;
     const records = batch.map(({ record }) => newRecord(record, clock.nowMs()));
-    const appended = log.append(buildBatch({ records, codec: null, codecs }));
+    const appended = appendTo(log, buildBatch({ records, codec: null, codecs }));
     if (!appended.ok) return Promise.resolve(records.map(() => appended));
     const { baseOffset, logAppendTimeMs } = appended;
     const written = records.map((record, i) => ({

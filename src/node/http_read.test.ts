@@ -6,6 +6,7 @@ import { toUtf8, viewOf } from "../lib/bytes.ts";
 import { crc32c } from "../lib/crc32c.ts";
 import {
   HOT_FETCH_PERMIT_BYTES,
+  HTTP_LARGE_READS_BYTES_MAX,
   HTTP_PERMIT_WAIT_MS,
   HTTP_READ_BYTES_MAX,
   HTTP_RECORD_BYTES_MAX,
@@ -17,6 +18,7 @@ import type { ReadQuery } from "../http/port.ts";
 import { ProblemError } from "../http/problem.ts";
 import { readFrom } from "./http_read.ts";
 import { owned } from "./http_records.ts";
+import { createReadRooms } from "./read_place.ts";
 
 function record(value: Uint8Array): NewRecord {
   return { key: null, value, headers: [], timestampMs: 1 };
@@ -29,10 +31,12 @@ async function rig() {
   const batch = (codec: "gzip" | null, ...values: Uint8Array[]) =>
     buildBatch({ records: values.map(record), codec, codecs: env.codecs });
   const permits = createPermits();
+  const rooms = createReadRooms(permits);
   return {
     batch,
     env,
     permits,
+    rooms,
     log,
     /** Right from the outside, no records on the inside. */
     unsound() {
@@ -51,7 +55,7 @@ async function rig() {
         waitMs: 0,
         signal: new AbortController().signal,
         ...over,
-      }, { env, permits }),
+      }, { env, rooms }),
   };
 }
 
@@ -69,6 +73,84 @@ test("a batch that holds no records is named, and hides neither those before nor
   const behind = await read(4);
   assert.ok(behind.ok);
   assert.deepEqual([behind.records.length, behind.next], [1, 5]);
+});
+
+test("a batch that is damaged in the store is told, not shown, and those around it go on", async () => {
+  const places: readonly (readonly [string, number])[] = [
+    ["a value", 70],
+    ["the attributes", 22],
+    ["the last offset delta", 26],
+    ["the record count", 60],
+    ["the checksum", 17],
+    ["the magic", 16],
+    ["the length", 11],
+    ["the base offset", 3],
+  ];
+  for (const [name, at] of places) {
+    const { append, batch, read, log, permits } = await rig();
+    append(batch(null, toUtf8("a")));
+    append(batch(null, toUtf8("b"), toUtf8("SENTINEL")));
+    append(batch(null, toUtf8("c")));
+    const inMemory = await log.read(1, { bytesMax: 1, isolation: "committed" });
+    assert.ok(inMemory?.ok);
+    inMemory.batches[0]![at]! ^= 0x20;
+    const before = await read(0);
+    assert.ok(before.ok, name);
+    assert.deepEqual([before.records.length, before.next], [1, 1], name);
+    before.release();
+    for (const over of [{}, { recordsMax: 1, bytesMax: 1, recordBytesMax: Infinity }]) {
+      const at = await read(1, over);
+      assert.ok(!at.ok, name);
+      assert.equal(at.error, "CORRUPT_MESSAGE", name);
+      assert.ok(at.next === undefined || (at.next > 1 && at.next <= 4), `${name}: ${at.next}`);
+      if (name === "a value") assert.equal(at.next, 3);
+    }
+    const behind = await read(3);
+    assert.ok(behind.ok, name);
+    assert.deepEqual([behind.records.length, behind.next], [1, 4], name);
+    behind.release();
+    assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES, name);
+  }
+});
+
+test("large pages that nobody takes do not stall small reads, and large ones come in turn", async () => {
+  const { append, batch, read, rooms, permits, env } = await rig();
+  const clock = env.clock as FakeClock;
+  for (let i = 0; i < 16; i++) append(batch(null, new Uint8Array(1_000_000)));
+  const small = { bytesMax: 1, recordsMax: 1 };
+  append(batch(null, toUtf8("small")));
+  const pages = Array.from({ length: 20 }, () => read(0));
+  await clock.settle();
+  assert.ok(rooms.hot.large.waiting > 10, `${rooms.hot.large.waiting}`);
+  assert.equal(permits.hotFetch.waiting, 0);
+  const quick = await read(16, small);
+  assert.ok(quick.ok);
+  assert.equal(quick.records.length, 1);
+  quick.release();
+  for (const page of pages) {
+    const taken = await page;
+    assert.ok(taken.ok);
+    taken.release();
+  }
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+  assert.equal(rooms.hot.large.free, HTTP_LARGE_READS_BYTES_MAX);
+});
+
+test("what inflates to a large page counts as one", async () => {
+  const { append, batch, read, rooms, permits } = await rig();
+  append(batch("gzip", new Uint8Array(HTTP_READ_BYTES_MAX / 2)));
+  const page = await read(0, { bytesMax: 1 });
+  assert.ok(page.ok);
+  assert.ok(rooms.hot.large.free <= HTTP_LARGE_READS_BYTES_MAX - HTTP_READ_BYTES_MAX / 2);
+  page.release();
+  await rooms.hot.large.acquire(HTTP_LARGE_READS_BYTES_MAX);
+  const gone = new AbortController();
+  const waiting = assert.rejects(read(0, { bytesMax: 1, signal: gone.signal }));
+  while (rooms.hot.large.waiting === 0) await Promise.resolve();
+  assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
+  gone.abort();
+  await waiting;
+  assert.equal(rooms.hot.large.waiting, 0);
 });
 
 test("records that inflate to much more than was asked for are read in several turns", async () => {

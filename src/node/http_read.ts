@@ -5,15 +5,15 @@ import { DecodeError } from "../lib/bytes.ts";
 import { isFault } from "../lib/errors.ts";
 import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
 import { ReadLease } from "../lib/read_lease.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
 import type { LogRead, PartitionLog } from "../log/partition_log.ts";
 import { type BatchRecord, readRecords } from "../protocol/record.ts";
-import { isControlBatch, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
+import { isControlBatch, isIntact, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import type { Located } from "../broker/partitions.ts";
-import { busy, takePermits } from "../http/permit_wait.ts";
+import { busy } from "../http/permit_wait.ts";
 import type { Oversized, ReadAnswer, ReadQuery, RecordOutput } from "../http/port.ts";
 import { owned } from "./http_records.ts";
+import { ReadPlace, type ReadRoom, type ReadRooms } from "./read_place.ts";
 import { recordBytes } from "./record_bytes.ts";
 
 /** Turns of a read that finds more than it has permits for; the second one knows how many. */
@@ -39,6 +39,24 @@ function unsound(start: number, next: number, why: string): Refused {
   const message = `Cannot read offset ${start}: its batch holds no sound records (${why}); ` +
     `read on at ${next}`;
   return { ok: false, error: "INVALID_RECORD", message, next };
+}
+
+/** Where the log holds the batch; null when its header cannot be, so that nothing in it can be relied on. */
+function endOf(batch: Uint8Array, start: number, highWatermark: number): number | null {
+  try {
+    const end = lastOffset(readBatchHeader(batch)) + 1;
+    return end > start && end <= highWatermark ? end : null;
+  } catch (error) {
+    if (error instanceof DecodeError) return null;
+    throw error;
+  }
+}
+
+/** A batch that is not what was admitted any more: what its records say is anybody's guess. */
+function damaged(start: number, next: number | null): Refused {
+  const message = `Cannot read offset ${start}: what is stored of its batch is damaged` +
+    (next === null ? "" : `; read on at ${next}`);
+  return { ok: false, error: "CORRUPT_MESSAGE", message, ...(next === null ? {} : { next }) };
 }
 
 /** Records of several batches, up to the limits of a query. */
@@ -110,10 +128,12 @@ class Page {
 function take(read: LogRead, start: number, query: Limits, env: Env): Taken | Refused {
   const page = new Page(start, query);
   for (const batch of read.batches) {
-    const header = readBatchHeader(batch);
-    const end = Math.max(page.next, lastOffset(header) + 1);
+    const end = endOf(batch, page.next, read.highWatermark);
+    if (end === null || !isIntact(batch)) {
+      return page.next > start ? page.finish() : damaged(start, end);
+    }
     try {
-      if (!isControlBatch(header) && !page.add(batch, env)) return page.finish();
+      if (!isControlBatch(readBatchHeader(batch)) && !page.add(batch, env)) return page.finish();
     } catch (error) {
       if (!(error instanceof DecodeError) && !isFault(error, "corrupt")) throw error;
       return page.next > start ? page.finish() : unsound(start, end, error.message);
@@ -155,7 +175,9 @@ function startOf(log: PartitionLog, offset: ReadQuery["offset"]): number {
   return offset === "latest" ? log.highWatermark : offset;
 }
 
-type Services = Pick<BrokerServices, "env" | "permits">;
+interface Services extends Pick<BrokerServices, "env"> {
+  readonly rooms: ReadRooms;
+}
 
 interface Held extends Taken {
   readonly read: LogRead;
@@ -171,14 +193,13 @@ async function readOnce(
   start: number,
   query: ReadQuery,
   env: Env,
-  permits: Semaphore,
+  room: ReadRoom,
   bytes: number,
   cacheOnly: boolean,
 ): Promise<Turn> {
   const { bytesMax, signal } = query;
-  await takePermits(permits, bytes, env.clock, signal);
+  const place = await ReadPlace.take(room, bytes, env.clock, signal);
   let keptBytes = 0;
-  let takenBytes = bytes;
   try {
     const lease = new ReadLease();
     const options = { bytesMax, isolation: "committed", cacheOnly, signal, lease } as const;
@@ -188,15 +209,11 @@ async function readOnce(
     const taken = take(read, start, query, env);
     if (!taken.ok || !taken.viewsLog) lease.end();
     if (!taken.ok) return taken;
-    const missing = taken.heldBytes - bytes;
-    if (missing > 0) {
-      if (!permits.tryAcquire(missing)) return { more: taken.heldBytes };
-      takenBytes += missing;
-    }
+    if (!place.tryGrow(taken.heldBytes)) return { more: taken.heldBytes };
     keptBytes = taken.heldBytes;
-    return { ...taken, read, release: () => permits.release(keptBytes) };
+    return { ...taken, read, release: () => place.shrink(0) };
   } finally {
-    permits.release(takenBytes - keptBytes);
+    place.shrink(keptBytes);
   }
 }
 
@@ -208,19 +225,19 @@ async function readHeld(
   log: PartitionLog,
   start: number,
   query: ReadQuery,
-  { env, permits }: Services,
+  { env, rooms }: Services,
 ): Promise<Held | Refused | null> {
   // One batch comes whatever its size. Out of the cache it is there already; out of objects it is not.
   const coldBytes = Math.max(query.bytesMax, log.config.messageBytesMax);
   for (
-    const [permit, first, cacheOnly] of [
-      [permits.hotFetch, query.bytesMax, true],
-      [permits.coldFetch, coldBytes, false],
+    const [room, first, cacheOnly] of [
+      [rooms.hot, query.bytesMax, true],
+      [rooms.cold, coldBytes, false],
     ] as const
   ) {
     let bytes: number = first;
     for (let turn = 0; turn < TURNS_MAX; turn++) {
-      const found = await readOnce(log, start, query, env, permit, bytes, cacheOnly);
+      const found = await readOnce(log, start, query, env, room, bytes, cacheOnly);
       if (found === "out-of-range") return null;
       if (found === "miss") break;
       if (!("more" in found)) return found;

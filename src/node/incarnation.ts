@@ -87,9 +87,10 @@ async function assignLeaders(metadata: MetadataStore, by: Requester): Promise<vo
   }
 }
 
-function toFault(error: unknown): FaultError {
+/** What is no fault is a bug: it ends the incarnation, and says nothing about the stored data. */
+export function asFault(error: unknown): FaultError {
   if (error instanceof FaultError) return error;
-  return new FaultError("data-loss", `Cannot go on: ${String(error)}`, {
+  return new FaultError("closed", `Cannot go on: ${messageOf(error)}`, {
     retriable: false,
     cause: error,
   });
@@ -172,7 +173,7 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
     nodeId,
     options: { ...options.engineOptions, ...slotsOf(options) },
     onHealth,
-    onFatal: (error) => onFatal(toFault(error)),
+    onFatal: (error) => onFatal(asFault(error)),
   });
   const streams = createStreamClient({ env, storage, streams: managers.streams });
   const compactor = startCompactor(options, managers);

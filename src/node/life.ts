@@ -13,11 +13,15 @@ import type { Permits } from "../broker/handler.ts";
 import { createCollector } from "../controller/collector.ts";
 import { backoffMs } from "../object/backoff.ts";
 import type { NotUploaded } from "../storage/storage.ts";
-import { type Incarnation, type IncarnationOptions, startIncarnation } from "./incarnation.ts";
+import type { Fetch } from "./http_front.ts";
+import {
+  asFault,
+  type Incarnation,
+  type IncarnationOptions,
+  startIncarnation,
+} from "./incarnation.ts";
 import { createKafkaSide, type KafkaSide } from "./kafka_side.ts";
 import type { StoreWaitOptions } from "./store_wait.ts";
-
-type Fetch = (request: Request) => Promise<Response>;
 
 export interface LifeOptions
   extends Omit<IncarnationOptions, "again" | "storeWait" | "onHealth" | "onFatal"> {
@@ -163,14 +167,6 @@ export class NodeLife {
       await sleep(env.clock, backoffMs(attempt, env.random), signal);
     }
   }
-}
-
-function asFault(error: unknown): FaultError {
-  if (error instanceof FaultError) return error;
-  return new FaultError("closed", `Cannot go on: ${messageOf(error)}`, {
-    retriable: false,
-    cause: error,
-  });
 }
 
 async function begin(

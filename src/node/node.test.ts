@@ -6,16 +6,16 @@ import { faultyStore } from "../../tests/support/faulty_store.ts";
 import { createMemoryConnection } from "../../tests/support/memory_connection.ts";
 import { testEnv } from "../../tests/support/test_env.ts";
 import { FaultError, isFault } from "../lib/errors.ts";
-/** What the executable allows for a stop; a close of the library must end sooner. */
-const STOP_MS_MAX = 30_000;
 import { capturingLogger } from "../env/logger.ts";
-import { STORE_START_WAIT_MS } from "../lib/limits.ts";
+import { CONNECTIONS_WAITING_MAX, STORE_START_WAIT_MS } from "../lib/limits.ts";
 import type { Listener } from "../env/listener.ts";
 import { createMemoryStore } from "../object/memory.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { type NodeOptions, type ServeHttp, startNode } from "./node.ts";
 
 const denied = new FaultError("store-denied", "Cannot write", { retriable: false });
+/** What the executable allows for a stop; a close of the library must end sooner. */
+const STOP_MS_MAX = 30_000;
 const ADDRESS = { host: "127.0.0.1", port: 0 };
 
 function optionsOf(store: ObjectStore, over: Partial<NodeOptions> = {}): NodeOptions {
@@ -79,6 +79,21 @@ test("a start that is refused closes the store, waiting connections and waiting 
   assert.equal(answer.status, 503);
   assert.ok(connection.closed);
   assert.equal(closes(), 1);
+});
+
+test("connections that wait for a node that starts are bounded", async () => {
+  const connections = Array.from({ length: CONNECTIONS_WAITING_MAX + 1 }, createMemoryConnection);
+  const listener: Listener = {
+    listen(at, accept) {
+      for (const connection of connections) accept(connection);
+      return Promise.resolve({ ...at, close: () => Promise.resolve() });
+    },
+  };
+  const base = optionsOf(createMemoryStore(createFakeClock()));
+  const settings = { ...base.settings, kafkaListen: ADDRESS };
+  const node = await startNode({ ...base, listener, settings });
+  assert.deepEqual(connections.filter(({ closed }) => closed), connections.slice(-1));
+  await node.close();
 });
 
 test("health is answered while the node starts, other requests once it has", async () => {
@@ -170,6 +185,17 @@ for (const fault of ["fail", "hang"] as const) {
     assert.equal(waits().length, 1);
   });
 }
+
+test("an answer that comes after the start was given up makes no cluster", async () => {
+  const { clock, store, start } = onFaulty();
+  store.setPlan(({ number }) =>
+    number === 1 ? { kind: "delay", delayMs: STORE_START_WAIT_MS + 5_000 } : undefined
+  );
+  await assert.rejects(drive(clock, start()), (error) => isFault(error, "config"));
+  await clock.advance(STORE_START_WAIT_MS);
+  assert.ok(store.calls.length > 1, "the probe goes on");
+  assert.deepEqual(store.calls.filter(({ key }) => key === "meta/cluster"), []);
+});
 
 test("what no waiting mends ends the start at once", async () => {
   const { clock, store, start } = onFaulty();

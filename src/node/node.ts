@@ -5,10 +5,15 @@
 import { settlesWithin } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
 import { randomUuid } from "../env/random.ts";
-import type { Listener, Listening } from "../env/listener.ts";
+import type { Connection, Listener, Listening } from "../env/listener.ts";
 import { nodeId as brandNodeId } from "../lib/brand.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
-import { CLOSE_GRACE_MS, CLOSE_MS_MAX, STORE_START_WAIT_MS } from "../lib/limits.ts";
+import {
+  CLOSE_GRACE_MS,
+  CLOSE_MS_MAX,
+  CONNECTIONS_WAITING_MAX,
+  STORE_START_WAIT_MS,
+} from "../lib/limits.ts";
 import { uuidOf } from "../lib/uuid.ts";
 import { VERSION } from "../lib/version.ts";
 import type { HostPort } from "../config/options.ts";
@@ -20,6 +25,7 @@ import { openCluster } from "../controller/cluster.ts";
 import { openMetadata } from "../controller/controller.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import { createHealthApp, createHttpApp } from "../http/app.ts";
+import { type BodyRooms, createBodyRooms } from "../http/read_body.ts";
 import type { NodeStatus } from "../http/port.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { probeStore } from "../object/probe.ts";
@@ -82,7 +88,18 @@ interface Ports {
   readonly http: HttpListening | null;
 }
 
-/** Connections that come before the node is ready wait for it; so do requests, within bounds. */
+function whenReady(ready: Promise<KafkaServer>): (connection: Connection) => void {
+  let waiting = 0;
+  return (connection) => {
+    if (waiting >= CONNECTIONS_WAITING_MAX) return connection.close();
+    waiting += 1;
+    ready.finally(() => void (waiting -= 1))
+      .then((server) => server.serve(connection))
+      .catch(() => connection.close());
+  };
+}
+
+/** Connections and requests that come before the node is ready wait for it, within bounds. */
 async function openPorts(
   options: NodeOptions,
   ready: Promise<KafkaServer>,
@@ -92,9 +109,7 @@ async function openPorts(
   const { listener, serveHttp, settings } = options;
   const kafka = settings.kafkaListen === null
     ? null
-    : await listener.listen(settings.kafkaListen, (connection) => {
-      ready.then((server) => server.serve(connection)).catch(() => connection.close());
-    });
+    : await listener.listen(settings.kafkaListen, whenReady(ready));
   if (kafka !== null) opened.add(() => kafka.close());
   const http = settings.httpListen === null
     ? null
@@ -162,8 +177,10 @@ async function openBase(options: NodeOptions, opened: Opened, health: Health): P
   const store = nodeStore(options.store, env);
   const wait = storeWait(options);
   const wanted = settings.clusterId === null ? {} : { clusterId: settings.clusterId };
-  const { clusterId } = await untilStoreAnswers(wait, async () => {
+  const { clusterId } = await untilStoreAnswers(wait, async (signal) => {
     if (options.storeKind !== "memory") await probeStore(store, { clock, random, log });
+    // Nobody waits for it any more: no cluster is made behind the back of whoever was told so.
+    signal.throwIfAborted();
     return await openCluster(store, { ...wanted, clock, random, log });
   });
   const incarnationId = uuidOf(randomUuid(random));
@@ -191,7 +208,11 @@ function httpFront(options: NodeOptions, base: Base): HttpFront {
   const { env } = base;
   const status = statusOf(options, base, () => front.notReady);
   const app = createHealthApp({ env, status });
-  const front = new HttpFront({ clock: env.clock, health: async (request) => app.fetch(request) });
+  const front = new HttpFront({
+    clock: env.clock,
+    metrics: env.metrics,
+    health: async (request) => app.fetch(request),
+  });
   return front;
 }
 
@@ -199,12 +220,14 @@ function httpFetch(
   options: NodeOptions,
   base: Base,
   { services }: KafkaSide,
+  rooms: BodyRooms,
   health: Health,
 ): (request: Request) => Promise<Response> {
   const app = createHttpApp({
     env: base.env,
     gateway: new HttpGateway(services),
     producePermits: services.permits.produce,
+    rooms,
     corsOrigins: listOf(services.config.text("skerry.http.cors.origins")),
     status: statusOf(options, base, () => health.problem),
   });
@@ -229,6 +252,7 @@ async function startBroker(
   const { settings } = options;
   const listener = advertisedAddress(settings, bound);
   const permits = createPermits();
+  const rooms = createBodyRooms(env.clock);
   const life = await NodeLife.start({
     ...base,
     ...listener,
@@ -241,7 +265,7 @@ async function startBroker(
     storeKind: options.storeKind,
     storeWait: storeWait(options),
     ...compactionOf(config),
-    fetchOf: (kafkaSide) => httpFetch(options, base, kafkaSide, on.health),
+    fetchOf: (kafkaSide) => httpFetch(options, base, kafkaSide, rooms, on.health),
     onHealth: (part, problem) => on.health.set(part, problem),
     fail: on.fail,
   });

@@ -93,12 +93,12 @@ export function whileStoreFails<T>(
 /** The same for work of a few small requests: the limit holds for all of it, whether the store fails or is silent. */
 export async function untilStoreAnswers<T>(
   options: StoreWaitOptions & { readonly limitMs: number },
-  work: () => Promise<T>,
+  work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const { clock } = options.env;
   const wait = new StoreWait(options);
   const stop = new AbortController();
-  const trying = repeat(work, wait, { ...options, signal: stop.signal });
+  const trying = repeat(() => work(stop.signal), wait, { ...options, signal: stop.signal });
   const cancel = clock.after(SILENT_MS, () => wait.note(null));
   const isAnswered = await settlesWithin(clock, trying, options.limitMs);
   cancel();

@@ -19,6 +19,15 @@ export const CLUSTER_KEY = "meta/cluster";
 /** Everything below it was written by a start-up probe and may be deleted at any time. */
 export const PROBE_PREFIX = "meta/probe/";
 
+/** Every cluster keeps its metadata below a segment that begins like this. */
+export const METADATA_PREFIX = "meta/_kafka_";
+
+/** The part of a metadata key that names its cluster, percent-encoded; null for any other key. */
+export function clusterSegmentOf(key: string): string | null {
+  if (!key.startsWith(METADATA_PREFIX)) return null;
+  return key.slice(METADATA_PREFIX.length).split("/")[0] ?? null;
+}
+
 /** Fails on a key that the port forbids; keys come from this file, so a bad one is a bug. */
 export function assertKey(key: string): void {
   assert(isKey(key), `Not an object key: ${JSON.stringify(key)}`);

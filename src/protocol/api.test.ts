@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readResponse, requestFrame } from "../../tests/support/wire.ts";
 import { ByteReader, concatBytes, DecodeError, fromHex, toHex } from "../lib/bytes.ts";
+import { REQUEST_ELEMENTS_MAX } from "../lib/limits.ts";
 import { type Api, readRequest, responseFrame, supports } from "./api.ts";
 import { APIS, findApi } from "./api_key.ts";
 import { readRequestHeader } from "./header.ts";
@@ -11,6 +12,7 @@ import { fetchRequest } from "./message/01_fetch.ts";
 import { metadataApi, metadataRequest } from "./message/03_metadata.ts";
 import { heartbeatApi } from "./message/12_heartbeat.ts";
 import { apiVersionsApi } from "./message/18_api_versions.ts";
+import { deleteTopicsApi } from "./message/20_delete_topics.ts";
 import { decode } from "./schema.ts";
 
 /** Written by kafkajs 2.2.4, length prefix included. */
@@ -179,4 +181,41 @@ test("the registry", () => {
   assert.equal(produceApi.advertisedMin, 0);
   assert.equal(supports(produceApi, 2), false);
   for (const api of APIS) assert.ok(api.advertisedMin <= api.min && api.min <= api.max, api.name);
+});
+
+function readBack(frame: Uint8Array, of: Api): unknown {
+  const reader = new ByteReader(frame.subarray(4));
+  return readRequest(of, readRequestHeader(reader), reader);
+}
+
+test("a request may hold as many elements as REQUEST_ELEMENTS_MAX, in all its arrays together", () => {
+  const header = { version: 4, correlationId: 1, clientId: "" };
+  const metadata = (count: number) =>
+    requestFrame(metadataApi, header, {
+      topics: Array.from({ length: count }, () => ({ name: "" })),
+      allowAutoTopicCreation: false,
+    });
+  readBack(metadata(REQUEST_ELEMENTS_MAX), metadataApi);
+  assert.throws(() => readBack(metadata(REQUEST_ELEMENTS_MAX + 1), metadataApi), DecodeError);
+  const produce = (topics: number, partitions: number) =>
+    requestFrame(produceApi, { ...header, version: 7 }, {
+      acks: 1,
+      timeoutMs: 1,
+      topicData: Array.from({ length: topics }, () => ({
+        name: "t",
+        partitionData: Array.from({ length: partitions }, (_, index) => ({ index, records: null })),
+      })),
+    });
+  readBack(produce(100, 1_000), produceApi);
+  assert.throws(() => readBack(produce(100, 1_200), produceApi), DecodeError);
+});
+
+test("a request with a tagged field per few bytes does not decode", () => {
+  const header = { version: 6, correlationId: 1, clientId: "" };
+  const body = requestFrame(deleteTopicsApi, header, { topics: [], timeoutMs: 1 });
+  const tags = new Uint8Array(4 + 2 * 200_000);
+  for (let at = 4; at < tags.length; at += 2) tags[at] = 5;
+  tags.set([0xc0, 0x9a, 0x0c], 1);
+  const many = concatBytes([body.subarray(0, -1), tags.subarray(1)]);
+  assert.throws(() => readBack(many, deleteTopicsApi), /too many elements/);
 });

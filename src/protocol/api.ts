@@ -1,6 +1,7 @@
 /** One Kafka API: its key, its versions and the schemas of both directions. */
 import { assert } from "../lib/assert.ts";
 import type { ByteReader } from "../lib/bytes.ts";
+import { REQUEST_ELEMENTS_MAX } from "../lib/limits.ts";
 import { ChunkWriter } from "./chunk_writer.ts";
 import { FRAME_PREFIX_BYTES } from "./frame.ts";
 import { endRequestHeader, type RequestHeader, writeResponseHeader } from "./header.ts";
@@ -43,8 +44,10 @@ export function hasTaggedResponseHeader(of: Api, version: number): boolean {
 /**
  * Reads the rest of a request frame after `readRequestHeader`. The version must be supported. Bytes left
  * over are ignored, as in Kafka: librdkafka 2.16 ends its Metadata request for all topics with three.
+ * A request with more elements than REQUEST_ELEMENTS_MAX does not decode.
  */
 export function readRequest<Q>(of: Api<Q>, header: RequestHeader, reader: ByteReader): Q {
+  reader.limitElements(REQUEST_ELEMENTS_MAX);
   endRequestHeader(reader, isFlexible(of, header.apiVersion));
   return decodePrefix(of.request, header.apiVersion, reader);
 }

@@ -222,6 +222,15 @@ export function validateBatch(
   return checkFields(header) ?? { ok: true, header, batch };
 }
 
+/** Whether a stored batch is what was admitted: its length and its checksum. */
+export function isIntact(batch: Uint8Array): boolean {
+  if (batch.length < BATCH_HEADER_BYTES) return false;
+  const view = viewOf(batch);
+  return view.getInt8(MAGIC_AT) === MAGIC &&
+    view.getInt32(LENGTH_AT) === batch.length - BATCH_PREFIX_BYTES &&
+    view.getUint32(CRC_AT) === crc32c(batch.subarray(ATTRIBUTES_AT));
+}
+
 /** Recomputes the checksum after a change behind it. */
 function seal(batch: Uint8Array, view: DataView): void {
   view.setUint32(CRC_AT, crc32c(batch.subarray(ATTRIBUTES_AT)));

@@ -107,6 +107,7 @@ export function array<Out, In>(
           if (length * codec.bytesMin > reader.remaining) {
             throw new DecodeError(`Cannot read ${length} elements: ${reader.remaining} bytes left`);
           }
+          reader.countElements(length);
           const out: Out[] = [];
           for (let i = 0; i < length; i++) out.push(codec.read(reader));
           return out;

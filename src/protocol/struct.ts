@@ -23,6 +23,8 @@ export function skipTags(reader: ByteReader): void {
 
 function readTags(reader: ByteReader, tags: readonly Tagged[], out: Row): void {
   const count = reader.uvarint();
+  // Unknown fields cost time only, but there may be as many as bytes.
+  reader.countElements(Math.max(0, count - tags.length));
   for (let i = 0; i < count; i++) {
     const tag = reader.uvarint();
     const size = reader.uvarint();

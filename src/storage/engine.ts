@@ -26,8 +26,8 @@ import { walPlaces } from "./wal/wal_object.ts";
 const BLOCKS_PER_CACHE = 3;
 /** A block is uploaded when it spans this share of the slots: the next one still has room. */
 const BLOCKS_PER_SLOT_CAP = 2;
-/** Share of a cap from which on uploads go as fast as they can: before producers are refused. */
-const HURRY_ABOVE = 0.8;
+/** Share of a cap from which on uploads go as fast as they can: long before producers are refused. */
+const HURRY_ABOVE = 0.5;
 
 /** When a block that is not committed got its first record. */
 interface OpenedAt {

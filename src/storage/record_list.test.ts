@@ -93,7 +93,7 @@ test("a large layout lets others have their turn", async () => {
   const clock = createFakeClock();
   const block = new LogCacheBlock(0);
   for (let i = 0; i < LAYOUT_STEP_RECORDS + 1; i++) block.put(record(1, i, 1, 0), 0);
-  const work = layOut(clock, block.runs());
+  const work = layOut({ clock }, block.runs());
   assert.equal(clock.timers, 1);
   await clock.advance(1);
   assert.deepEqual((await work).ranges, [

@@ -9,10 +9,12 @@ import { Kafka, logLevel } from "kafkajs";
 import { seededRandom } from "../../src/env/random.ts";
 import { type BrokerProcess, crashStart, startBroker, tempDir } from "../support/broker_process.ts";
 import { PipelinedProducer } from "./pipelined_producer.ts";
+import { until } from "./until.ts";
 
 const ROUNDS = 8;
 const TOPIC = "crash";
 const PARTITIONS = 2;
+const TIMEOUT = { timeout: 120_000 };
 
 interface Writer {
   readonly name: string;
@@ -93,6 +95,7 @@ function startReader(http: string, partition: number) {
     }
   })();
   return {
+    shown,
     async stop(): Promise<readonly Row[]> {
       stopped = true;
       await done;
@@ -131,7 +134,7 @@ function checkPipelined(producer: PipelinedProducer, logs: readonly (readonly Ro
   }
 }
 
-test("every acknowledged record survives kill -9, once and in order", async () => {
+test("every acknowledged record survives kill -9, once and in order", TIMEOUT, async () => {
   const dir = tempDir();
   const random = seededRandom(Number.parseInt("5eed", 16));
   const args = ["--store", `dir:${dir.path}`];
@@ -157,8 +160,12 @@ test("every acknowledged record survives kill -9, once and in order", async () =
     new PipelinedProducer({ address, topic: TOPIC, partition, name: `pipelined-${i}` })
   );
   const readers = [0, 1].map((partition) => startReader(http, partition));
+  const count = () =>
+    [...writers.map((one) => one.acknowledged.length), ...pipelined.map((one) => one.sent)]
+      .reduce((sum, one) => sum + one, 0);
   for (let round = 0; round < ROUNDS; round++) {
-    await new Promise((resolve) => setTimeout(resolve, 100 + random.float() * 400));
+    const enough = count() + 50 + Math.floor(random.float() * 500);
+    await until(`${enough} records`, () => count() >= enough);
     await broker.kill9();
     if (round % 3 === 2) {
       const place = ["--kafka-listen", address, "--http-listen", new URL(http).host];
@@ -166,7 +173,13 @@ test("every acknowledged record survives kill -9, once and in order", async () =
     }
     broker = await broker.restart();
   }
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await until(
+    "everybody goes on after the last crash",
+    () =>
+      writers.every(({ acknowledged }) => acknowledged.length > 20) &&
+      pipelined.every(({ sent, resentBatches }) => sent > 100 && resentBatches > 0) &&
+      readers.every(({ shown }) => shown.length > 50),
+  );
   await Promise.all([...writers, ...pipelined].map((writer) => writer.stop()));
   const shown = await Promise.all(readers.map((reader) => reader.stop()));
   const logs = [await readAll(broker, 0), await readAll(broker, 1)];

@@ -5,9 +5,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { METADATA_POLL_MS, UPLOAD_INTERVAL_MS } from "../../src/lib/limits.ts";
+import { errorName } from "../../src/protocol/error_code.ts";
+import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { batch, Quirks } from "../quirks/quirks.ts";
 import type { FaultPlan } from "../support/faulty_store.ts";
-import { drive, FaultWorld, readsAtOnce } from "./world.ts";
+import { committedOffset, drive, FaultWorld, readsAtOnce } from "./world.ts";
 
 const isWal = (key: string) => key.includes("/wal/");
 const isMeta = (key: string) => key.startsWith("meta/");
@@ -88,4 +90,29 @@ test("a cold read that fails is retriable, and others are served meanwhile", asy
   assert.equal(response.headers.get("retry-after"), "1");
   world.store.setPlan();
   assert.deepEqual(await world.values("t"), ["cold", "warm"]);
+});
+
+test("a commit that goes back while a later one is under way is the last word", async () => {
+  const world = new FaultWorld();
+  const q = await world.start();
+  await drive(world.clock, q.topic("t"));
+  const commit = async (offset: number) => {
+    const answer = await new Quirks(q.node).call(offsetCommitApi, 8, {
+      groupId: "faults",
+      generationIdOrMemberEpoch: -1,
+      memberId: "",
+      topics: [{
+        name: "t",
+        partitions: [{ partitionIndex: 0, committedOffset: offset, committedMetadata: "" }],
+      }],
+    });
+    assert.equal(errorName(answer.topics[0]!.partitions[0]!.errorCode), "NONE");
+  };
+  await drive(world.clock, commit(5));
+  world.store.setPlan(({ op }) => op === "put" ? { kind: "delay", delayMs: 1_000 } : undefined);
+  const both = [commit(6)];
+  await world.clock.settle();
+  both.push(commit(5));
+  await drive(world.clock, Promise.all(both));
+  assert.equal(await committedOffset(world, "t"), 5);
 });

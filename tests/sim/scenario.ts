@@ -18,6 +18,7 @@ import type { Sabotage } from "./canary.ts";
 import { Cluster, CLUSTER_ID } from "./cluster.ts";
 import { KafkaClient, NoAnswer } from "./kafka_client.ts";
 import { Nemesis } from "./nemesis.ts";
+import type { SimProcess } from "./process.ts";
 import type { NetFaults } from "./sim_net.ts";
 import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
 import type { Context, SimTopic } from "./workload/context.ts";
@@ -71,6 +72,22 @@ function netFaults(random: Random): NetFaults {
   };
 }
 
+/** Objects so small and limits so low that every kind of compaction has work within a run. */
+function storageProperties(random: Random): Record<string, string> {
+  if (!chance(random, 0.7)) return {};
+  return {
+    "skerry.upload.interval.ms": String(1_000 + randomInt(random, 10_000)),
+    "skerry.upload.split.bytes": String(100 + randomInt(random, 2_000)),
+    "skerry.compaction.interval.ms": String(1_000 + randomInt(random, 5_000)),
+    "skerry.compaction.objects.min": "2",
+    "skerry.compaction.split.bytes": String(100 + randomInt(random, 2_000)),
+    "skerry.compaction.force.split.ms": "60000",
+    "skerry.compaction.merge.bytes.max": String(300 + randomInt(random, 3_000)),
+    "skerry.compaction.link.bytes.min": String(randomInt(random, 300)),
+    "skerry.compaction.dead.bytes.max": String(1 + randomInt(random, 2_000)),
+  };
+}
+
 class Run {
   readonly #options: RunOptions;
   readonly world: World;
@@ -115,6 +132,7 @@ class Run {
         "auto.create.topics.enable": "false",
         // Clients keep true time; the node's clock may be a day behind.
         "log.message.timestamp.after.max.ms": String(30 * 86_400_000),
+        ...storageProperties(world.random("storage")),
       },
       ...(wrapStore === undefined ? {} : {
         wrapStore: (line, process) =>
@@ -135,7 +153,9 @@ class Run {
     const { clusterId } = this.cluster;
     this.#metadata = new MetadataChecker(world, store, clusterId);
     this.#metadata.onRegistered = (process, at) => this.cluster.registered(process, at);
-    this.#leaks = new LeakChecker(world, store, clusterId, this.#metadata);
+    const isReplaced = (process: SimProcess) =>
+      this.cluster.isReplaced(this.cluster.epochOf(process));
+    this.#leaks = new LeakChecker(world, store, clusterId, this.#metadata, isReplaced);
     this.#group = new GroupHistory(world, "members");
     const evidence = new EvidenceChecker(world, store, clusterId);
     this.cluster.onProcess = (process) => evidence.watch(process);

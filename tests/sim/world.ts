@@ -73,7 +73,7 @@ function barrier(): Promise<void> {
  * The one promise method that takes other numbers of microtasks on Bun (two) and on Deno (four, as the language
  * says): with it two chains of one event may overtake each other. In a simulation it is made of `then` on both.
  */
-Promise.prototype.finally = function <T>(this: Promise<T>, work?: (() => void) | null) {
+const evenFinally = function <T>(this: Promise<T>, work?: (() => void) | null) {
   const done = () => Promise.resolve(work?.());
   return this.then(
     (value) => done().then(() => value),
@@ -83,6 +83,8 @@ Promise.prototype.finally = function <T>(this: Promise<T>, work?: (() => void) |
       }),
   );
 };
+// oxlint-disable-next-line no-extend-native -- the simulated world replaces it for itself, with the same meaning
+Object.defineProperty(Promise.prototype, "finally", { value: evenFinally });
 
 export class World {
   readonly seed: number;

@@ -15,8 +15,6 @@ import {
   streamId,
 } from "../../src/lib/brand.ts";
 import type {
-  NewStreamObject,
-  NewStreamSetObject,
   ObjectManager,
   OwnedRange,
   RecoveryCommit,
@@ -24,51 +22,27 @@ import type {
   Refusal,
   StreamManager,
   StreamObjectRef,
-  StreamRange,
-  StreamSetRef,
-  StreamView,
   UploadCommit,
   WalToRecover,
 } from "../../src/storage/ports.ts";
-
-interface Owner {
-  readonly nodeId: NodeId;
-  readonly epoch: NodeEpoch;
-}
-
-interface StreamState {
-  readonly streamId: StreamId;
-  epoch: StreamEpoch;
-  owner: Owner;
-  open: boolean;
-  start: Offset;
-  end: Offset;
-  ranges: { nodeId: NodeId; start: Offset; end: Offset | null }[];
-  objects: StreamObjectRef[];
-}
-
-interface WalState extends Owner {
-  walTrim: number;
-  /** Token of the newest recovery; 0 while the WAL is in use. */
-  recovery: number;
-  sealedSlot: number | null;
-}
-
-interface StreamSetState extends StreamSetRef {
-  readonly ranges: readonly StreamRange[];
-}
+import {
+  conflict,
+  type Objects,
+  objectsOf,
+  type Owner,
+  refuse,
+  sortedRanges,
+  streamObjectRef,
+  type StreamSetState,
+  type StreamState,
+  viewOf,
+  type WalState,
+} from "./memory_metadata_rows.ts";
 
 export interface NodePorts extends Owner {
   readonly streams: StreamManager;
   readonly objects: ObjectManager;
   readonly recovery: RecoveryManager;
-}
-
-function refuse(reason: "fenced" | "not-found" | "not-open" | "not-closed"): Refusal {
-  return { ok: false, reason };
-}
-function conflict(detail: string): Refusal {
-  return { ok: false, reason: "conflict", detail };
 }
 
 export class MemoryMetadata {
@@ -371,36 +345,4 @@ export class MemoryMetadata {
     wal.walTrim = commit.sealedSlot;
     return { ok: true as const };
   }
-}
-
-interface Objects {
-  readonly streamSetObject: NewStreamSetObject | null;
-  readonly streamObjects: readonly NewStreamObject[];
-}
-
-function objectsOf({ streamSetObject, streamObjects }: Objects): { readonly objectId: ObjectId }[] {
-  return streamSetObject === null ? [...streamObjects] : [streamSetObject, ...streamObjects];
-}
-
-function sortedRanges({ streamSetObject, streamObjects }: Objects): StreamRange[] {
-  return [...streamSetObject?.ranges ?? [], ...streamObjects.map(({ range }) => range)]
-    .toSorted((a, b) => a.streamId - b.streamId || a.start - b.start);
-}
-
-function viewOf({ streamId: id, epoch, open, start, end }: StreamState): StreamView {
-  return { streamId: id, epoch, open, start, end };
-}
-
-export function streamObjectRef(object: NewStreamObject): StreamObjectRef {
-  const { objectId: id, size, attributes, bytesCrc, indexCrc, range } = object;
-  const checksums = { bytesCrc, indexCrc };
-  return {
-    objectId: id,
-    kind: "stream",
-    size,
-    attributes,
-    checksums,
-    start: range.start,
-    end: range.end,
-  };
 }

@@ -43,7 +43,8 @@ export interface Checked extends FsckResult {
 
 export async function check(store: ObjectStore): Promise<Checked> {
   const findings: Finding[] = [];
-  const result = await fsck({ store, env: testEnv(), report: (one) => void findings.push(one) });
+  const report = async (one: Finding) => void findings.push(one);
+  const result = await fsck({ store, env: testEnv(), report });
   const damaged = findings.filter(({ severity }) => severity === "damage")
     .map(({ kind, key }) => `${kind} ${key}`);
   return { ...result, findings, damaged, text: findings.map(findingLine).join("\n") };

@@ -130,6 +130,19 @@ test("storage trouble is KAFKA_STORAGE_ERROR, and NOT_LEADER for those who do no
   assert.deepEqual(await summary(broker, { version: 5 }), ["0:NOT_LEADER_OR_FOLLOWER"]);
 });
 
+test("damage of one partition is KAFKA_STORAGE_ERROR for it, and the others are read", async () => {
+  const broker = await world();
+  await fill(broker, 0, 1);
+  await fill(broker, 1, 1);
+  const damaged = await broker.log("t", 0);
+  const partitions = [{ partition: 0 }, { partition: 1 }];
+  for (const code of ["object-missing", "corrupt", "data-loss"] as const) {
+    damaged.fault = new FaultError(code, "an object is empty", { retriable: false });
+    const asked = { version: 11, partitions };
+    assert.deepEqual(await summary(broker, asked), ["0:KAFKA_STORAGE_ERROR", "1:1"], code);
+  }
+});
+
 test("the first batch comes whatever the limits, later ones must fit", async () => {
   const broker = await world();
   await fill(broker, 0, 2);

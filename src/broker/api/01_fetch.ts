@@ -3,8 +3,11 @@
  * Behaviour: whole batches only; the first one is returned whatever the limits (KIP-74). Holds until
  * minBytes are there below the high watermark (last stable offset for read_committed), a partition
  * has an error, a log closes, or the wait is over. Memory is read before objects.
+ * Storage trouble is KAFKA_STORAGE_ERROR for its partition; versions 4 and 5, which do not know it, get
+ * NOT_LEADER_OR_FOLLOWER, as from Kafka. Sessions remember 200,000 partitions in all; without room a
+ * fetch works without one.
  * Deviations: follower fields are ignored; no preferred replica; zstd is sent to any version.
- * Version notes: 7 sessions (KIP-227) · 9 leader epochs (KIP-320) · 12 flexible, diverging epochs
+ * Version notes: 6 KAFKA_STORAGE_ERROR · 7 sessions (KIP-227) · 9 leader epochs (KIP-320) · 12 flexible, diverging epochs
  * · 13 topic ids (KIP-516) · 16 leader hints (KIP-951).
  */
 import { FETCH_WAIT_MS_MAX } from "../../lib/limits.ts";

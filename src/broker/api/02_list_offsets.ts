@@ -19,6 +19,7 @@ import {
 import type { PartitionLog, TimestampedOffset } from "../../log/partition_log.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
+import { repeatedIn } from "../many.ts";
 import { epochProblem } from "../partitions.ts";
 
 type TopicAsked = ListOffsetsRequest["topics"][number];
@@ -104,6 +105,7 @@ async function withDeadline<T>(
     });
   });
   gone.addEventListener("abort", end, { once: true });
+  if (gone.aborted) end();
   try {
     return await search({ signal: stop.signal, expired });
   } finally {
@@ -112,16 +114,16 @@ async function withDeadline<T>(
   }
 }
 
+function codeOf(error: unknown, version: number): ErrorName {
+  const name = faultToCode(error, "fetch");
+  const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
+  return isKnown ? name : "LEADER_NOT_AVAILABLE";
+}
+
 export function listOffsetsHandler(
   services: BrokerServices,
 ): Handler<ListOffsetsRequest, ListOffsetsResponse> {
   const { topics, partitions } = services;
-
-  function fault(error: unknown, version: number): ErrorName {
-    const name = faultToCode(error, "fetch");
-    const isKnown = name !== "KAFKA_STORAGE_ERROR" || version >= STORAGE_ERROR_SINCE;
-    return isKnown ? name : "LEADER_NOT_AVAILABLE";
-  }
 
   async function lookUp(
     name: string,
@@ -139,23 +141,29 @@ export function listOffsetsHandler(
       const problem = epochProblem(located.log, asked.currentLeaderEpoch);
       return problem ?? await find(located.log, asked.timestamp, search);
     } catch (error) {
-      return fault(error, version);
+      return codeOf(error, version);
     }
   }
 
   async function answer(
-    topic: TopicAsked,
+    name: string,
     asked: PartitionAsked,
+    isRepeated: boolean,
     search: Search,
   ): Promise<PartitionAnswer> {
     const { partitionIndex } = asked;
-    const same = topic.partitions.filter((one) => one.partitionIndex === partitionIndex);
-    const found = same.length > 1
+    const found = isRepeated
       ? "INVALID_REQUEST"
-      : await Promise.race([lookUp(topic.name, asked, search), search.expired]);
+      : await Promise.race([lookUp(name, asked, search), search.expired]);
     if (typeof found === "string") return { partitionIndex, errorCode: errorCode(found) };
     const { timestampMs: timestamp, offset, leaderEpoch } = found;
     return { partitionIndex, errorCode: errorCode("NONE"), timestamp, offset, leaderEpoch };
+  }
+
+  async function answerTopic({ name, partitions: asked }: TopicAsked, search: Search) {
+    const repeated = repeatedIn(asked.map((one) => one.partitionIndex));
+    const answers = asked.map((one) => answer(name, one, repeated.has(one.partitionIndex), search));
+    return { name, partitions: await Promise.all(answers) };
   }
 
   return {
@@ -167,11 +175,7 @@ export function listOffsetsHandler(
       const { topics: asked, timeoutMs } = request;
       return await withDeadline(services.env.clock, timeoutMs, gone, async (limits) => {
         const search = { version, committed, ...limits };
-        const answers = asked.map(async (topic) => ({
-          name: topic.name,
-          partitions: await Promise.all(topic.partitions.map((one) => answer(topic, one, search))),
-        }));
-        return { topics: await Promise.all(answers) };
+        return { topics: await Promise.all(asked.map((topic) => answerTopic(topic, search))) };
       });
     },
   };

@@ -19,6 +19,7 @@ import type { TopicRow } from "../../controller/image.ts";
 import { liveNodes } from "../endpoints.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
+import { inGroups } from "../many.ts";
 
 type TopicAnswer = MetadataResponse["topics"][number];
 type PartitionAnswer = TopicAnswer["partitions"][number];
@@ -80,7 +81,7 @@ async function named(
   }
 }
 
-function byId(services: BrokerServices, { topicId }: Asked): TopicAnswer {
+function byId(services: BrokerServices, topicId: Asked["topicId"]): TopicAnswer {
   const topic = services.topics.findById(topicId);
   return topic === undefined
     ? failed("UNKNOWN_TOPIC_ID", null, topicId)
@@ -98,10 +99,15 @@ async function chosen(
     return asked.map(({ name, topicId }) => failed("INVALID_REQUEST", name ?? "", topicId));
   }
   if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) {
-    return asked.map((one) => byId(services, one));
+    const ids = new Set(asked.map(({ topicId }) => topicId));
+    return [...ids].map((topicId) => byId(services, topicId));
   }
   const names = new Set(asked.map(({ name }) => name ?? ""));
-  return await Promise.all([...names].map((name) => named(services, name, allowCreate)));
+  return await inGroups(
+    services.env.clock,
+    [...names],
+    (name) => named(services, name, allowCreate),
+  );
 }
 
 export function metadataHandler(

@@ -13,7 +13,7 @@ import {
   type OffsetCommitRequest,
   type OffsetCommitResponse,
 } from "../../protocol/message/08_offset_commit.ts";
-import type { TopicRow } from "../../controller/image.ts";
+import { partitionKey, type TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import { checkIdentity, type Group, isStorable, touch } from "../group/group.ts";
 import { stillOpen } from "../group/coordinator.ts";
@@ -125,17 +125,20 @@ function entryOf(
 
 function check(rules: Rules, request: OffsetCommitRequest, version: number): Checked {
   const nowMs = rules.services.env.clock.nowMs();
-  const offsets: OffsetEntry[] = [];
+  // As in Kafka, the last one counts of a partition that is named again.
+  const offsets = new Map<string, OffsetEntry>();
   const errors = new Map<RequestPartition, ErrorName>();
   for (const topic of request.topics) {
     const row = topicOf(rules, topic, version);
     for (const partition of topic.partitions) {
       const error = partitionError(rules, row, partition, version);
       errors.set(partition, error);
-      if (error === "NONE") offsets.push(entryOf(row!, partition, nowMs, request.retentionTimeMs));
+      if (error !== "NONE") continue;
+      const entry = entryOf(row!, partition, nowMs, request.retentionTimeMs);
+      offsets.set(partitionKey(row!.topicId, partition.partitionIndex), entry);
     }
   }
-  return { offsets, errors };
+  return { offsets: [...offsets.values()], errors };
 }
 
 async function commit(
@@ -154,7 +157,10 @@ async function commit(
     touch(member, shard.host);
     shard.reschedule(entry);
   }
+  // What is stored is no answer while a write is under way, which may be of another offset.
+  const isSettled = entry.writes === 0;
   const changed = offsets.filter((next) =>
+    !isSettled ||
     !isRepeat(entry.offsets.get(next.topic, next.partition, next.topicId), next, refreshMs)
   );
   if (changed.length === 0) return "NONE";

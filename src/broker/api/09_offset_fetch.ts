@@ -16,6 +16,7 @@ import type { OffsetTable } from "../group/offset_table.ts";
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
+import { inGroups } from "../many.ts";
 
 const BY_ID_SINCE = 10;
 const MANY_GROUPS_SINCE = 8;
@@ -138,6 +139,17 @@ async function fetchOne(
   };
 }
 
+/** Without the repeats of groups whose offsets are all asked for: the answer may be large. */
+function distinct(groups: OffsetFetchRequest["groups"]): OffsetFetchRequest["groups"] {
+  const seen = new Set<string>();
+  return groups.filter(({ groupId, topics }) => {
+    if (topics !== null) return true;
+    if (seen.has(groupId)) return false;
+    seen.add(groupId);
+    return true;
+  });
+}
+
 export function offsetFetchHandler(
   services: GroupServices,
 ): Handler<OffsetFetchRequest, OffsetFetchResponse> {
@@ -147,10 +159,11 @@ export function offsetFetchHandler(
     max: 10,
     async handle(request, { version }) {
       if (version < MANY_GROUPS_SINCE) return await fetchOne(services, request, version);
-      const groups = await Promise.all(request.groups.map(async ({ groupId, topics: asked }) => {
-        const answered = await fetchGroup(services, groupId, asked, version);
+      const asked = distinct(request.groups);
+      const groups = await inGroups(services.env.clock, asked, async ({ groupId, topics }) => {
+        const answered = await fetchGroup(services, groupId, topics, version);
         return { groupId, topics: answered.topics, errorCode: errorCode(answered.error) };
-      }));
+      });
       return { groups };
     },
   };

@@ -14,6 +14,7 @@ import {
 } from "../../protocol/message/10_find_coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
+import { inGroups } from "../many.ts";
 
 const GROUP = 0;
 const TRANSACTION = 1;
@@ -69,8 +70,10 @@ export function findCoordinatorHandler(
     max: 6,
     async handle(request, { version }) {
       if (version < MANY_KEYS_SINCE) return await find(request.key, request.keyType);
-      const coordinators = await Promise.all(
-        request.coordinatorKeys.map((key) => find(key, request.keyType)),
+      const coordinators = await inGroups(
+        services.env.clock,
+        request.coordinatorKeys,
+        (key) => find(key, request.keyType),
       );
       return { coordinators };
     },

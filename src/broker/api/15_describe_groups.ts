@@ -1,7 +1,7 @@
 /**
  * DescribeGroups (key 15), versions 0-6.
  * Behaviour: an unknown group reads as "Dead" without an error up to v5, as GROUP_ID_NOT_FOUND from v6 on.
- * Members' metadata and assignments are shown only while the group is stable, as Kafka does.
+ * A group that is named again is answered once. Members' metadata and assignments are shown only while the group is stable, as Kafka does.
  * Version notes: 4 static members (KIP-345) · 6 GROUP_ID_NOT_FOUND (KIP-1043).
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -14,6 +14,7 @@ import { type Group, type Member, metadataOf, NO_BYTES } from "../group/group.ts
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
+import { inGroups } from "../many.ts";
 
 const NOT_FOUND_SINCE = 6;
 
@@ -78,7 +79,11 @@ export function describeGroupsHandler(
     min: 0,
     max: 6,
     handle: async (request, { version }) => ({
-      groups: await Promise.all(request.groups.map((groupId) => describe(groupId, version))),
+      groups: await inGroups(
+        services.env.clock,
+        [...new Set(request.groups)],
+        (groupId) => describe(groupId, version),
+      ),
     }),
   };
 }

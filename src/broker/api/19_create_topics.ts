@@ -4,7 +4,8 @@
  * the replica. Keys that Kafka 4 removed are dropped with a log line.
  * Deviations: a manual assignment is checked for shape and sets the number of partitions; where the
  * partitions live is decided here.
- * -1 takes the broker's defaults in every version: kafkajs sends it in version 3.
+ * -1 takes the broker's defaults in every version: kafkajs sends it in version 3. More than 10,000 topics
+ * are POLICY_VIOLATION together, as in Kafka.
  * Version notes: 4 documents -1 (KIP-464) · 5 flexible, answers settings (KIP-525) · 7 topic ids.
  */
 import { ZERO_UUID } from "../../lib/uuid.ts";
@@ -18,8 +19,9 @@ import { nodeId } from "../../lib/brand.ts";
 import type { TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
+import { inGroups, repeatedIn } from "../many.ts";
 import { CONFIG_SOURCES, effectiveConfigs } from "../topic_config.ts";
-import type { NewTopic, TopicOutcome, TopicRefused } from "../topics.ts";
+import { type NewTopic, tooManyTopics, type TopicOutcome, type TopicRefused } from "../topics.ts";
 
 type Asked = CreateTopicsRequest["topics"][number];
 type Answer = CreateTopicsResponse["topics"][number];
@@ -101,6 +103,24 @@ async function create(
   }
 }
 
+/** One per name, in the order in which they are first named. */
+async function createAll(
+  services: BrokerServices,
+  topics: readonly Asked[],
+  validateOnly: boolean,
+): Promise<Answer[]> {
+  const byName = new Map(topics.map((asked) => [asked.name, asked]));
+  const repeated = repeatedIn(topics.map(({ name }) => name));
+  return await inGroups(services.env.clock, [...byName], async ([name, asked]) => {
+    const outcome = repeated.has(name)
+      ? refuse("INVALID_REQUEST", "The topic is named twice")
+      : await create(services, asked, validateOnly);
+    if (!outcome.ok) return failed(name, outcome);
+    const answer = created(services, outcome.topic);
+    return validateOnly ? { ...answer, topicId: ZERO_UUID } : answer;
+  });
+}
+
 export function createTopicsHandler(
   services: BrokerServices,
 ): Handler<CreateTopicsRequest, CreateTopicsResponse> {
@@ -109,22 +129,10 @@ export function createTopicsHandler(
     min: 2,
     max: 7,
     async handle({ topics, validateOnly }) {
-      const answers: Answer[] = [];
-      const seen = new Set<string>();
-      for (const asked of topics) {
-        const { name } = asked;
-        if (seen.has(name)) continue;
-        seen.add(name);
-        const isTwice = topics.filter((one) => one.name === name).length > 1;
-        const outcome = isTwice
-          ? refuse("INVALID_REQUEST", "The topic is named twice")
-          : await create(services, asked, validateOnly);
-        if (!outcome.ok) answers.push(failed(name, outcome));
-        else {
-          const answer = created(services, outcome.topic);
-          answers.push(validateOnly ? { ...answer, topicId: ZERO_UUID } : answer);
-        }
-      }
+      const tooMany = tooManyTopics(topics.length);
+      const answers = tooMany === null
+        ? await createAll(services, topics, validateOnly)
+        : topics.map(({ name }) => failed(name, tooMany));
       return { throttleTimeMs: 0, topics: answers };
     },
   };

@@ -14,6 +14,7 @@ import {
 import type { TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
+import { inGroups, repeatedIn } from "../many.ts";
 
 type Asked = DeleteTopicsRequest["topics"][number];
 type Answer = DeleteTopicsResponse["responses"][number];
@@ -67,14 +68,17 @@ export function deleteTopicsHandler(
         const topic = find(one);
         return typeof topic === "string" ? `${one.name}/${one.topicId}` : topic.topicId;
       });
-      const responses: Answer[] = [];
-      for (const [at, one] of asked.entries()) {
-        const isTwice = keys.filter((key) => key === keys[at]).length > 1;
-        if (!isTwice) responses.push(await remove(one, version));
-        else if (keys.indexOf(keys[at]!) === at) {
-          responses.push(answer(one, "INVALID_REQUEST", "The topic is named twice"));
-        }
-      }
+      const repeated = repeatedIn(keys);
+      const first = new Map<string, Asked>();
+      for (const [at, one] of asked.entries()) if (!first.has(keys[at]!)) first.set(keys[at]!, one);
+      const responses = await inGroups(
+        services.env.clock,
+        [...first],
+        ([key, one]) =>
+          repeated.has(key)
+            ? answer(one, "INVALID_REQUEST", "The topic is named twice")
+            : remove(one, version),
+      );
       return { throttleTimeMs: 0, responses };
     },
   };

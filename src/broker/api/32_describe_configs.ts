@@ -2,7 +2,7 @@
  * DescribeConfigs (key 32), versions 1-4.
  * Behaviour: topics and this broker; a null or empty key list means all. Values are effective ones, with
  * their source; synonyms and documentation if asked. The empty broker name is the cluster default, where
- * nothing is set. Deviations: other resource types are INVALID_REQUEST; broker settings are read-only.
+ * nothing is set. All keys of a resource are answered once, however often they are asked for. Deviations: other resource types are INVALID_REQUEST; broker settings are read-only.
  * Version notes: 1 sources, synonyms (KIP-226) · 3 types, documentation (KIP-569) · 4 flexible.
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -14,8 +14,9 @@ import {
 import { BROKER_PROPERTIES } from "../broker_properties.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 import type { Property, PropertyType } from "../property.ts";
-import { CONFIG_SOURCES, type ConfigSynonym, effectiveConfigs } from "../topic_config.ts";
+import { CONFIG_SOURCES, type ConfigSynonym, effectiveConfig } from "../topic_config.ts";
 import { topicNameProblem } from "../topic_name.ts";
+import { TOPIC_PROPERTIES } from "../topic_properties.ts";
 
 type Asked = DescribeConfigsRequest["resources"][number];
 type Result = DescribeConfigsResponse["results"][number];
@@ -41,18 +42,24 @@ interface Value {
 
 type Described = readonly Value[] | { readonly error: ErrorName; readonly message: string };
 
-function topicValues(services: BrokerServices, name: string): Described {
+/** The keys that are wanted; null for all. */
+type Wanted = ReadonlySet<string> | null;
+
+function chosen<T extends Property>(properties: Iterable<T>, wanted: Wanted): T[] {
+  return [...properties].filter(({ name }) => wanted === null || wanted.has(name));
+}
+
+function topicValues(services: BrokerServices, name: string, wanted: Wanted): Described {
   const problem = topicNameProblem(name);
   if (problem !== null) return { error: "INVALID_TOPIC_EXCEPTION", message: problem };
   const topic = services.topics.find(name);
   if (topic === undefined) {
     return { error: "UNKNOWN_TOPIC_OR_PARTITION", message: `There is no topic ${name}` };
   }
-  return effectiveConfigs(topic.configs, services.config).map(({ property, synonyms }) => ({
-    property,
-    readOnly: false,
-    synonyms,
-  }));
+  return chosen(TOPIC_PROPERTIES, wanted).map((property) => {
+    const { synonyms } = effectiveConfig(property, topic.configs, services.config);
+    return { property, readOnly: false, synonyms };
+  });
 }
 
 function brokerValue(services: BrokerServices, property: Property): Value {
@@ -81,7 +88,7 @@ function identity(services: BrokerServices): Value[] {
   }));
 }
 
-function brokerValues(services: BrokerServices, name: string): Described {
+function brokerValues(services: BrokerServices, name: string, wanted: Wanted): Described {
   if (name === "") return [];
   if (name !== String(services.nodeId)) {
     return {
@@ -89,13 +96,20 @@ function brokerValues(services: BrokerServices, name: string): Described {
       message: `This is broker ${services.nodeId}, not ${name.slice(0, 20)}`,
     };
   }
-  const own = [...BROKER_PROPERTIES.values()].map((one) => brokerValue(services, one));
-  return [...identity(services), ...own];
+  const facts = identity(services).filter(({ property }) => wanted?.has(property.name) ?? true);
+  const own = chosen(BROKER_PROPERTIES.values(), wanted).map((one) => brokerValue(services, one));
+  return [...facts, ...own];
 }
 
-function describe(services: BrokerServices, { resourceType, resourceName }: Asked): Described {
-  if (resourceType === TOPIC) return topicValues(services, resourceName);
-  if (resourceType === BROKER) return brokerValues(services, resourceName);
+function asksForAll({ configurationKeys: keys }: Asked): boolean {
+  return keys === null || keys.length === 0;
+}
+
+function describe(services: BrokerServices, asked: Asked): Described {
+  const { resourceType, resourceName } = asked;
+  const wanted = asksForAll(asked) ? null : new Set(asked.configurationKeys);
+  if (resourceType === TOPIC) return topicValues(services, resourceName, wanted);
+  if (resourceType === BROKER) return brokerValues(services, resourceName, wanted);
   return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
 }
 
@@ -127,18 +141,28 @@ function entryOf(
 }
 
 function resultOf(services: BrokerServices, asked: Asked, request: DescribeConfigsRequest): Result {
-  const { resourceType, resourceName, configurationKeys: keys } = asked;
+  const { resourceType, resourceName } = asked;
   const described = describe(services, asked);
   if ("error" in described) {
     const { error, message } = described;
     const failure = { errorCode: errorCode(error), errorMessage: message, configs: [] };
     return { ...failure, resourceType, resourceName };
   }
-  const all = keys === null || keys.length === 0;
-  const configs = described.filter(({ property }) => all || keys.includes(property.name))
-    .map((value) => entryOf(value, request));
+  const configs = described.map((value) => entryOf(value, request));
   const none = { errorCode: errorCode("NONE"), errorMessage: null };
   return { ...none, resourceType, resourceName, configs };
+}
+
+/** Without the repeats of those that ask for all keys: an answer is hundreds of times as large as the question. */
+function distinct(resources: readonly Asked[]): Asked[] {
+  const seen = new Set<string>();
+  return resources.filter((asked) => {
+    if (!asksForAll(asked)) return true;
+    const key = `${asked.resourceType}/${asked.resourceName}`;
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
 }
 
 export function describeConfigsHandler(
@@ -151,7 +175,7 @@ export function describeConfigsHandler(
     handle: (request) =>
       Promise.resolve({
         throttleTimeMs: 0,
-        results: request.resources.map((asked) => resultOf(services, asked, request)),
+        results: distinct(request.resources).map((asked) => resultOf(services, asked, request)),
       }),
   };
 }

@@ -12,6 +12,7 @@ import { faultToCode } from "../fault_to_code.ts";
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
+import { inGroups } from "../many.ts";
 
 export function deleteGroupsHandler(
   services: GroupServices,
@@ -36,10 +37,10 @@ export function deleteGroupsHandler(
     min: 0,
     max: 2,
     async handle({ groupsNames }) {
-      const results = await Promise.all(groupsNames.map(async (groupId) => ({
+      const results = await inGroups(services.env.clock, groupsNames, async (groupId) => ({
         groupId,
         errorCode: errorCode(await remove(groupId)),
-      })));
+      }));
       return { throttleTimeMs: 0, results };
     },
   };

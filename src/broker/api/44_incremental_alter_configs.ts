@@ -13,6 +13,7 @@ import {
 import type { TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
+import { inGroups, repeatedIn } from "../many.ts";
 import { listOf } from "../property.ts";
 import { effectiveConfig, topicProperty } from "../topic_config.ts";
 import { topicNameProblem } from "../topic_name.ts";
@@ -26,6 +27,10 @@ const SET = 0;
 const DELETE = 1;
 const APPEND = 2;
 const SUBTRACT = 3;
+
+function keyOf({ resourceType, resourceName }: Asked): string {
+  return `${resourceType}/${resourceName}`;
+}
 
 function refuse(error: TopicRefused["error"], message: string): TopicRefused {
   return { ok: false, error, message };
@@ -49,10 +54,10 @@ function changed(
     return refuse("INVALID_CONFIG", `${name} is not a list: it cannot be appended or subtracted`);
   }
   const current = listOf(effectiveConfig(property, topic.configs, services.config).value);
-  const items = listOf(value);
+  const items = new Set(listOf(value));
   const result = operation === APPEND
     ? [...new Set([...current, ...items])]
-    : current.filter((item) => !items.includes(item));
+    : current.filter((item) => !items.has(item));
   return result.join(",");
 }
 
@@ -96,21 +101,19 @@ export function incrementalAlterConfigsHandler(
     min: 0,
     max: 1,
     async handle({ resources, validateOnly }) {
-      const responses: IncrementalAlterConfigsResponse["responses"][number][] = [];
-      const keys = resources.map((one) => `${one.resourceType}/${one.resourceName}`);
-      for (const [at, asked] of resources.entries()) {
-        const isTwice = keys.filter((key) => key === keys[at]).length > 1;
-        const outcome = isTwice
+      const repeated = repeatedIn(resources.map(keyOf));
+      const responses = await inGroups(services.env.clock, resources, async (asked) => {
+        const outcome = repeated.has(keyOf(asked))
           ? refuse("INVALID_REQUEST", "The resource is given twice")
           : await alter(services, asked, validateOnly);
         const { resourceType, resourceName } = asked;
-        responses.push({
+        return {
           errorCode: errorCode(outcome.ok ? "NONE" : outcome.error),
           errorMessage: outcome.ok ? null : outcome.message,
           resourceType,
           resourceName,
-        });
-      }
+        };
+      });
       return { throttleTimeMs: 0, responses };
     },
   };

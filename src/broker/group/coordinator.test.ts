@@ -14,14 +14,14 @@ import { deleteGroupsApi } from "../../protocol/message/42_delete_groups.ts";
 import { type BrokerWorld, createBrokerWorld } from "../../../tests/support/broker_world.ts";
 import type { BrokerServices } from "../handler.ts";
 import { routesOf } from "../routes.ts";
-import { Coordinator, type ShardFound } from "./coordinator.ts";
+import { Coordinator, type CoordinatorBounds, type ShardFound } from "./coordinator.ts";
 
-async function world(stateBytesMax?: number) {
+async function world(bounds?: CoordinatorBounds) {
   const found: { services: BrokerServices; coordinator: Coordinator }[] = [];
   const broker = await createBrokerWorld({
     properties: { "offsets.topic.num.partitions": "1" },
     routes: (services) => {
-      const coordinator = new Coordinator(services, stateBytesMax);
+      const coordinator = new Coordinator(services, bounds);
       found.push({ services, coordinator });
       return routesOf({ ...services, coordinator });
     },
@@ -153,7 +153,7 @@ test("groups that cannot be read back are not read again at each request", async
 });
 
 test("group state of a node is bounded: no more members, no more offsets, but offsets move on", async () => {
-  const { broker, coordinator } = await world(20_000);
+  const { broker, coordinator } = await world({ stateBytesMax: 20_000 });
   await broker.createTopic("t", 100);
   const metadata = new Uint8Array(4000);
   const outcomes: string[] = [];
@@ -182,5 +182,20 @@ test("names that cannot be written back are refused before they break the group'
   const { broker, coordinator } = await world();
   const long = "\ufffd".repeat(10_920);
   assert.equal(await join(broker, { clientId: long }), "INVALID_REQUEST");
+  coordinator.close();
+});
+
+test("the log of groups is rewritten by and by, from the size on that was asked for", async () => {
+  const { broker, coordinator } = await world({ compactBytesMin: 1000 });
+  await broker.createTopic("t");
+  for (let offset = 0; offset < 40; offset++) {
+    const partitions = [{ partitionIndex: 0, committedOffset: offset, committedMetadata: null }];
+    const topics = [{ name: "t", partitions }];
+    await broker.call(offsetCommitApi, 7, { groupId: "s", memberId: "", topics });
+  }
+  const log = broker.logs.get("__consumer_offsets-0")!;
+  assert.equal(log.logStartOffset, 0);
+  await broker.clock.advance(600_000);
+  assert.equal(log.logStartOffset, 40);
   coordinator.close();
 });

@@ -6,7 +6,11 @@
 import { sleep } from "../../env/clock.ts";
 import { randomUuid } from "../../env/random.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { GROUP_LOAD_WAIT_MS, GROUP_STATE_BYTES_MAX } from "../../lib/limits.ts";
+import {
+  GROUP_COMPACT_BYTES_MIN,
+  GROUP_LOAD_WAIT_MS,
+  GROUP_STATE_BYTES_MAX,
+} from "../../lib/limits.ts";
 import { SingleFlight } from "../../lib/single_flight.ts";
 import { uuidOf, ZERO_UUID } from "../../lib/uuid.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
@@ -32,7 +36,7 @@ export function stillOpen(found: ShardFound): ShardFound {
 type Services = Pick<BrokerServices, "env" | "nodeId" | "metadata" | "partitions" | "config">;
 
 /** Java's String.hashCode over UTF-16 units, made non-negative as Kafka does it. */
-export function javaHash(text: string): number {
+function javaHash(text: string): number {
   let hash = 0;
   for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
   return hash & 0x7fffffff;
@@ -51,8 +55,15 @@ function settingsOf(config: Services["config"]): GroupSettings {
   };
 }
 
+/** Bounds that tests and the simulator lower. */
+export interface CoordinatorBounds {
+  readonly stateBytesMax?: number;
+  readonly compactBytesMin?: number;
+}
+
 export class Coordinator {
   readonly #services: Services;
+  readonly #bounds: CoordinatorBounds;
   readonly #settings: GroupSettings;
   readonly #retentionMs: number;
   readonly #shards = new Map<number, Shard>();
@@ -65,9 +76,10 @@ export class Coordinator {
   #cancelMaintenance: () => void = () => {};
   #closed = false;
 
-  constructor(services: Services, stateBytesMax: number = GROUP_STATE_BYTES_MAX) {
+  constructor(services: Services, bounds: CoordinatorBounds = {}) {
     this.#services = services;
-    this.#memory = new GroupMemory(stateBytesMax);
+    this.#bounds = bounds;
+    this.#memory = new GroupMemory(bounds.stateBytesMax ?? GROUP_STATE_BYTES_MAX);
     this.#failures = new FailurePauses(services.env.clock);
     this.#unsubscribe = services.metadata.onChange(() => this.#follow());
     this.#settings = settingsOf(services.config);
@@ -232,6 +244,7 @@ export class Coordinator {
       newMemberId: (prefix) =>
         `${prefix === "" ? "member" : prefix}-${dashed(uuidOf(randomUuid(env.random)))}`,
       topicExists: (topicId) => topicId === ZERO_UUID || metadata.view().topics.has(topicId),
+      compactBytesMin: this.#bounds.compactBytesMin ?? GROUP_COMPACT_BYTES_MIN,
     });
   }
 

@@ -1,7 +1,7 @@
 /**
  * Which committed offsets have outlived their retention (KIP-211). Pure.
- * A group with members keeps the offsets of topics that somebody subscribes to; a group without
- * members counts from when it became empty; a group that never had members counts from each commit.
+ * A group with members keeps the offsets of topics that somebody subscribes to, and all while it
+ * rebalances, when a subscriber may only be late (KAFKA-13636); a group without members counts from when it became empty; a group that never had members counts from each commit.
  * An expiry that a client from before KIP-211 set for its commit stands in place of the retention.
  */
 import type { Group } from "./group.ts";
@@ -27,7 +27,7 @@ export function expiredOffsets(
       );
     });
   }
-  const subscribed = subscribedTopics(group);
+  const subscribed = group.state === "Stable" ? subscribedTopics(group) : null;
   if (subscribed === null) return [];
   return all.filter((entry) => !subscribed.has(entry.topic) && isOld(entry, entry.committedAtMs));
 }

@@ -58,6 +58,11 @@ export class OffsetTable {
     return offsetBytes(entry) - (known === undefined ? 0 : offsetBytes(known));
   }
 
+  /** Whether this very entry still stands: a later commit puts its own in its place. */
+  holds(entry: OffsetEntry): boolean {
+    return this.#entries.get(keyOf(entry.topic, entry.partition)) === entry;
+  }
+
   delete(topic: string, partition: number): void {
     const key = keyOf(topic, partition);
     const known = this.#entries.get(key);
@@ -70,7 +75,7 @@ export class OffsetTable {
   }
 }
 
-export function isOf(entry: CommittedOffset, topicId: Uuid): boolean {
+function isOf(entry: CommittedOffset, topicId: Uuid): boolean {
   return entry.topicId === ZERO_UUID || entry.topicId === topicId;
 }
 

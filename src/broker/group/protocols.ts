@@ -3,7 +3,7 @@ import { equalBytes } from "../../lib/bytes.ts";
 import type { Group, JoinRequest, Member, Protocol } from "./group.ts";
 
 /** Names that every member offers. */
-export function commonProtocols(members: Iterable<Member>): ReadonlySet<string> {
+function commonProtocols(members: Iterable<Member>): ReadonlySet<string> {
   const [first, ...others] = members;
   const offered = (first?.protocols ?? []).map(({ name }) => name);
   return new Set(

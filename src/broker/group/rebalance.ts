@@ -30,7 +30,7 @@ export function joinError(error: ErrorName, memberId: string): JoinAnswer {
   };
 }
 
-export function memberList(group: Group): JoinedMember[] {
+function memberList(group: Group): JoinedMember[] {
   return [...group.members.values()].map((member) => ({
     memberId: member.memberId,
     instanceId: member.instanceId,

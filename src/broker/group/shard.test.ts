@@ -1,15 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { testEnv } from "../../../tests/support/test_env.ts";
 import { brokerConfig } from "../../../tests/support/broker_world.ts";
 import { createMemoryLog } from "../../../tests/support/memory_log.ts";
+import { toUtf8, utf8 } from "../../lib/bytes.ts";
+import { GROUP_COMPACT_BYTES_MIN } from "../../lib/limits.ts";
 import { ZERO_UUID } from "../../lib/uuid.ts";
+import { consumerProtocolSubscription } from "../../protocol/message/consumer_protocol.ts";
+import { encodeVersioned } from "../../protocol/versioned.ts";
 import { logConfigOf } from "../topic_config.ts";
+import type { JoinAnswer, SyncAnswer } from "./group.ts";
+import { join } from "./join.ts";
+import { leave, tick } from "./membership.ts";
 import { GroupMemory } from "./memory.ts";
 import { NEVER, type OffsetEntry } from "./offset_table.ts";
-import { Shard } from "./shard.ts";
+import { type GroupEntry, Shard, type ShardOptions } from "./shard.ts";
+import { sync } from "./sync.ts";
 
 const COMMITTED_AT_MS = 1_700_000_000_000;
+const RETENTION_MS = 86_400_000;
 
 function offsetOf(offset: number, metadata = ""): OffsetEntry {
   return {
@@ -27,6 +37,7 @@ function offsetOf(offset: number, metadata = ""): OffsetEntry {
 async function shardOver(
   log: Shard["log"],
   memory = new GroupMemory(2 ** 40),
+  over: Partial<ShardOptions> = {},
 ): Promise<Shard> {
   const shard = new Shard({
     env: testEnv(),
@@ -37,13 +48,96 @@ async function shardOver(
       initialRebalanceDelayMs: 0,
       membersMax: 10,
     },
-    retentionMs: 86_400_000,
+    retentionMs: RETENTION_MS,
     newMemberId: (prefix) => prefix,
     topicExists: () => true,
     memory,
+    compactBytesMin: GROUP_COMPACT_BYTES_MIN,
+    ...over,
   });
   await shard.load();
   return shard;
+}
+
+/** One that rewrites its log however small it is. */
+function eagerShardOver(log: Shard["log"]): Promise<Shard> {
+  return shardOver(log, undefined, { compactBytesMin: 0 });
+}
+
+/** Commits until most of the log is dead. */
+async function makeHollow(shard: Shard, groupId = "g"): Promise<void> {
+  const entry = shard.findOrCreate(groupId);
+  for (let n = 0; n < 60; n++) await shard.commit(entry, [offsetOf(n, "m".repeat(500))]);
+  await shard.commit(entry, [offsetOf(60)]);
+}
+
+/** Joins as a client of that name, whose member id it also is; a known member comes again. */
+function joinAs(shard: Shard, name: string, metadata = toUtf8("m")): { answer: JoinAnswer | null } {
+  const held: { answer: JoinAnswer | null } = { answer: null };
+  const entry = shard.findOrCreate("g");
+  const request = {
+    memberId: entry.group.members.has(name) ? name : "",
+    instanceId: null,
+    clientId: name,
+    clientHost: "127.0.0.1",
+    sessionTimeoutMs: 10_000,
+    rebalanceTimeoutMs: 60_000,
+    protocolType: "consumer",
+    protocols: [{ name: "range", metadata }],
+    needsKnownId: false,
+    canSkipAssignment: false,
+  };
+  join(entry.group, shard.host, request, (answer) => void (held.answer = answer));
+  tick(entry.group, shard.host);
+  return held;
+}
+
+/** Syncs as a member, which assigns to all when it leads. */
+function syncAs(shard: Shard, memberId: string, generation: number): { answer: SyncAnswer | null } {
+  const held: { answer: SyncAnswer | null } = { answer: null };
+  const { group } = shard.find("g")!;
+  const assignments = [...group.members.keys()].map((each) => ({
+    memberId: each,
+    assignment: toUtf8(`${each} in ${generation}`),
+  }));
+  const type = { protocolType: null, protocolName: null };
+  const request = { memberId, instanceId: null, generation, ...type, assignments };
+  sync(group, shard.host, request, (answer) => void (held.answer = answer));
+  return held;
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+async function stableShard(log: Shard["log"], metadata?: Uint8Array): Promise<Shard> {
+  const shard = await eagerShardOver(log);
+  await makeHollow(shard);
+  joinAs(shard, "a", metadata);
+  syncAs(shard, "a", 1);
+  await settle();
+  assert.equal(shard.find("g")!.group.state, "Stable");
+  return shard;
+}
+
+function pictureOf({ group, offsets }: GroupEntry) {
+  const members = [...group.members.values()].map(({ memberId, assignment, protocols }) => ({
+    memberId,
+    assignment: utf8(assignment),
+    protocols: protocols.map(({ name, metadata }) => `${name} ${utf8(metadata)}`),
+  }));
+  const { groupId, state, generation, leader, protocolName } = group;
+  return {
+    groupId,
+    state,
+    generation,
+    leader,
+    protocolName,
+    members,
+    offsets: [...offsets.entries()],
+  };
+}
+
+async function reloadedPicture(log: Shard["log"]) {
+  return [...(await shardOver(log)).groups.values()].map(pictureOf);
 }
 
 test("compaction never drops a commit that has just become durable", async () => {
@@ -106,4 +200,159 @@ test("what groups hold is counted for the node, and given back when they go", as
   await assert.rejects(failing.commit(failing.findOrCreate("new"), [offsetOf(1)]));
   assert.equal(failing.find("new"), undefined, "a group that was never stored is not kept");
   assert.equal(memory.bytes, before);
+});
+
+test("compaction in the sync phase leaves the last stable generation, not one without assignments", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await stableShard(log);
+  joinAs(shard, "b");
+  joinAs(shard, "a");
+  const { group } = shard.find("g")!;
+  assert.deepEqual([group.state, group.generation], ["CompletingRebalance", 2]);
+  await shard.maintain(COMMITTED_AT_MS);
+  assert.ok(log.logStartOffset > 0, "a rebalance does not hold compaction up");
+  const reloaded = await shardOver(log);
+  assert.equal(syncAs(reloaded, "a", 2).answer?.error, "ILLEGAL_GENERATION", "so it joins again");
+  const { error, assignment } = syncAs(reloaded, "a", 1).answer!;
+  assert.deepEqual([error, utf8(assignment)], ["NONE", "a in 1"]);
+  assert.equal(reloaded.find("g")!.offsets.get("t", 0, ZERO_UUID)?.offset, 60);
+});
+
+test("compaction in the join phase keeps who has left until somebody misses it", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await stableShard(log);
+  joinAs(shard, "b");
+  joinAs(shard, "a");
+  syncAs(shard, "b", 2);
+  syncAs(shard, "a", 2);
+  await settle();
+  leave(shard.find("g")!.group, shard.host, "a", null);
+  assert.equal(shard.find("g")!.group.state, "PreparingRebalance");
+  await shard.maintain(COMMITTED_AT_MS);
+  assert.ok(log.logStartOffset > 0);
+  const { group } = (await shardOver(log)).find("g")!;
+  // Were it missing, the others would go on without its partitions and nothing would make them gather.
+  assert.deepEqual([...group.members.keys()].toSorted(), ["a", "b"]);
+  assert.deepEqual([group.state, group.generation], ["Stable", 2]);
+});
+
+test("a first rebalance is not stored by a compaction", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await eagerShardOver(log);
+  await makeHollow(shard);
+  assert.equal(joinAs(shard, "a").answer?.generation, 1);
+  await shard.maintain(COMMITTED_AT_MS);
+  assert.ok(log.logStartOffset > 0);
+  const reloaded = await shardOver(log);
+  assert.equal(syncAs(reloaded, "a", 1).answer?.error, "UNKNOWN_MEMBER_ID", "so it joins again");
+  assert.equal(reloaded.find("g")!.offsets.size, 1);
+});
+
+test("compaction never writes an older record of a group behind one that has just become durable", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await stableShard(log);
+  joinAs(shard, "a");
+  log.durability = "manual";
+  const answer = syncAs(shard, "a", 2);
+  log.confirm();
+  // The record is durable, its promise not yet looked at.
+  log.durability = "auto";
+  await shard.maintain(COMMITTED_AT_MS);
+  await settle();
+  assert.equal(answer.answer?.error, "NONE");
+  assert.equal((await shardOver(log)).find("g")!.group.generation, 2);
+  await shard.maintain(COMMITTED_AT_MS);
+  assert.ok(log.logStartOffset > 0, "at rest it compacts");
+  assert.equal((await shardOver(log)).find("g")!.group.generation, 2);
+});
+
+test("a group that another compaction wrote is kept through a reload and the next one", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  await (await stableShard(log)).maintain(COMMITTED_AT_MS);
+  const before = await reloadedPicture(log);
+  const again = await eagerShardOver(log);
+  await makeHollow(again, "other");
+  const start = log.logStartOffset;
+  await again.maintain(COMMITTED_AT_MS);
+  assert.ok(log.logStartOffset > start);
+  assert.deepEqual((await reloadedPicture(log)).filter(({ groupId }) => groupId === "g"), before);
+});
+
+test("whatever a group is doing, a reload finds the same before and after a compaction", async () => {
+  const name = fc.constantFrom("a", "b", "c");
+  const step = fc.record({
+    kind: fc.constantFrom("join", "sync", "leave", "refuse", "allow"),
+    name,
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+      const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+      const shard = await eagerShardOver(log);
+      await makeHollow(shard);
+      for (const { kind, name } of steps) {
+        const { group } = shard.findOrCreate("g");
+        if (kind === "join") joinAs(shard, name);
+        else if (kind === "sync") syncAs(shard, name, group.generation);
+        else if (kind === "leave") leave(group, shard.host, name, null);
+        else log.refusal = kind === "refuse" ? "NOT_ENOUGH_REPLICAS" : null;
+        await settle();
+      }
+      log.refusal = null;
+      const before = await reloadedPicture(log);
+      await shard.maintain(COMMITTED_AT_MS);
+      assert.ok(log.logStartOffset > 0);
+      assert.deepEqual(await reloadedPicture(log), before);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("expiry leaves a group alone that was deleted and created anew while it waited", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await shardOver(log);
+  await shard.commit(shard.findOrCreate("first"), [offsetOf(1)]);
+  await shard.commit(shard.findOrCreate("g"), [offsetOf(1)]);
+  log.durability = "manual";
+  const maintaining = shard.maintain(COMMITTED_AT_MS + RETENTION_MS);
+  const deleting = shard.delete(shard.find("g")!);
+  const late = { ...offsetOf(2), committedAtMs: COMMITTED_AT_MS + RETENTION_MS };
+  const committing = shard.commit(shard.findOrCreate("g"), [late]);
+  log.confirm();
+  log.durability = "auto";
+  await Promise.all([maintaining, deleting, committing]);
+  assert.equal(shard.find("g")?.offsets.get("t", 0, ZERO_UUID)?.offset, 2);
+  const reloaded = await shardOver(log);
+  assert.equal(reloaded.find("g")?.offsets.get("t", 0, ZERO_UUID)?.offset, 2);
+});
+
+test("expiry takes only those offsets out of the table that it has looked at", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await shardOver(log);
+  const entry = shard.findOrCreate("g");
+  const kept = { ...offsetOf(7), partition: 1, committedAtMs: COMMITTED_AT_MS + RETENTION_MS };
+  await shard.commit(entry, [offsetOf(1), kept]);
+  log.durability = "manual";
+  const maintaining = shard.maintain(COMMITTED_AT_MS + RETENTION_MS);
+  // What a commit does that is told first of the two.
+  entry.offsets.set({ ...offsetOf(2), committedAtMs: COMMITTED_AT_MS + RETENTION_MS });
+  log.confirm();
+  await maintaining;
+  assert.deepEqual([...entry.offsets.entries()].map(({ offset }) => offset).toSorted(), [2, 7]);
+});
+
+test("a rebalance does not make offsets expire of topics whose subscriber is only late", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const topics = (names: readonly string[]) =>
+    encodeVersioned(consumerProtocolSubscription, 0, { topics: names });
+  const shard = await stableShard(log, topics(["t"]));
+  joinAs(shard, "b", topics(["u"]));
+  leave(shard.find("g")!.group, shard.host, "a", null);
+  const { group, offsets } = shard.find("g")!;
+  assert.notEqual(group.state, "Stable");
+  await shard.maintain(COMMITTED_AT_MS + RETENTION_MS);
+  assert.equal(offsets.size, 1, "it may come again before the rebalance ends");
+  syncAs(shard, "b", group.generation);
+  await settle();
+  await shard.maintain(COMMITTED_AT_MS + RETENTION_MS);
+  assert.equal(offsets.size, 0);
 });

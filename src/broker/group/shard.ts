@@ -3,8 +3,9 @@
  * change of them made durable through it. One owner, changed in synchronous stretches only.
  */
 import type { Env } from "../../env/env.ts";
+import { assert } from "../../lib/assert.ts";
 import { FaultError, messageOf } from "../../lib/errors.ts";
-import { GROUP_BATCH_BYTES, GROUP_LOAD_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
+import { GROUP_LOAD_BYTES } from "../../lib/limits.ts";
 import type { Uuid } from "../../lib/uuid.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import { buildBatch, isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
@@ -22,6 +23,8 @@ import { groupBytes, type GroupMemory } from "./memory.ts";
 import { type OffsetEntry, OffsetTable } from "./offset_table.ts";
 import { joinError, removeAllWaiting } from "./rebalance.ts";
 import {
+  batchesOf,
+  bytesOf,
   groupRecord,
   groupTombstone,
   type KeyValue,
@@ -40,48 +43,33 @@ export interface ShardOptions {
   readonly memory: GroupMemory;
   /** Whether a topic still exists; offsets of deleted ones are dropped. */
   readonly topicExists: (topicId: Uuid) => boolean;
+  /** A smaller log is not rewritten. */
+  readonly compactBytesMin: number;
 }
 
 export interface GroupEntry {
   readonly group: Group;
   readonly offsets: OffsetTable;
-  /** Commits that are in the log and not in the table yet. */
-  commits: number;
+  /** The group's newest durable record: what a reload finds, whatever the group does meanwhile. */
+  record: KeyValue | null;
+  /** Commits and records that are in the log and not yet in what stands above. */
+  writes: number;
   /** What it counts for in the node's memory. */
   bytes: number;
   cancelTimer: () => void;
 }
 
 /** Nobody ever was in it and nothing of it is stored: it needs no tombstone. */
-function isUnused({ group, offsets, commits }: GroupEntry): boolean {
+function isUnused({ group, offsets, writes }: GroupEntry): boolean {
   return group.generation === 0 && group.members.size === 0 && group.pending.size === 0 &&
-    offsets.size === 0 && commits === 0;
+    offsets.size === 0 && writes === 0;
 }
 
 /** The log is rewritten when it is this many times larger than what is alive in it. */
 const HOLLOW_FACTOR = 4;
-const COMPACT_BYTES_MIN = 1_048_576;
 
-function bytesOf({ key, value }: KeyValue): number {
-  return key.length + (value?.length ?? 0);
-}
-
-/** In order, each within the limits of one batch; a larger record goes alone. */
-function batchesOf(records: readonly KeyValue[]): KeyValue[][] {
-  const batches: KeyValue[][] = [];
-  let bytes = Infinity;
-  for (const record of records) {
-    const size = bytesOf(record);
-    const last = batches.at(-1);
-    if (bytes + size > GROUP_BATCH_BYTES || last?.length === GROUP_RECORDS_PER_BATCH) {
-      batches.push([record]);
-      bytes = size;
-    } else {
-      last?.push(record);
-      bytes += size;
-    }
-  }
-  return batches;
+function entryBytes({ group, offsets, record }: GroupEntry): number {
+  return groupBytes(group) + offsets.bytes + (record === null ? 0 : bytesOf(record));
 }
 
 function growthBy({ offsets: table }: GroupEntry, offsets: readonly OffsetEntry[]): number {
@@ -112,9 +100,23 @@ export class Shard {
   }
 
   #store(group: Group): Promise<void> {
-    const stored = this.append([groupRecord(group)]);
+    const stored = this.#write(group);
     this.#stored = stored.catch(() => {});
     return stored;
+  }
+
+  async #write(group: Group): Promise<void> {
+    const entry = this.#groups.get(group.groupId);
+    assert(entry?.group === group, "a group that is gone is not written behind its tombstone");
+    const record = groupRecord(group);
+    entry.writes += 1;
+    try {
+      await this.append([record]);
+      entry.record = record;
+    } finally {
+      entry.writes -= 1;
+      this.#recount(entry);
+    }
   }
 
   /** Resolves when the newest record of a group is durable or refused. */
@@ -134,16 +136,17 @@ export class Shard {
   }
 
   findOrCreate(groupId: string): GroupEntry {
-    return this.#groups.get(groupId) ?? this.#put(createGroup(groupId, this.host.nowMs()));
+    return this.#groups.get(groupId) ?? this.#put(createGroup(groupId, this.host.nowMs()), null);
   }
 
-  #put(group: Group): GroupEntry {
+  #put(group: Group, record: KeyValue | null): GroupEntry {
     const old = this.#groups.get(group.groupId);
     old?.cancelTimer();
     const entry = {
       group,
       offsets: old?.offsets ?? new OffsetTable(),
-      commits: old?.commits ?? 0,
+      record,
+      writes: old?.writes ?? 0,
       bytes: old?.bytes ?? 0,
       cancelTimer: () => {},
     };
@@ -181,7 +184,8 @@ export class Shard {
       const record = readGroupRecord(key, value, this.host.monotonicMs());
       if (record.kind === "group") {
         if (record.group === null) this.#forget(record.groupId);
-        else this.#put(record.group);
+        // Views of the batch would pin all of it for as long as the group lives.
+        else this.#put(record.group, { key: key.slice(), value: value?.slice() ?? null });
       } else if (record.kind === "offset") {
         const { offsets } = this.findOrCreate(record.groupId);
         if (record.entry === null) offsets.delete(record.at.topic, record.at.partition);
@@ -209,7 +213,7 @@ export class Shard {
   /** A group that is not listed any more counts for nothing, whatever still happens to it. */
   #recount(entry: GroupEntry): void {
     const isListed = this.#groups.get(entry.group.groupId) === entry;
-    this.#count(entry, isListed ? groupBytes(entry.group) + entry.offsets.bytes : 0);
+    this.#count(entry, isListed ? entryBytes(entry) : 0);
   }
 
   /** Resolves when the records are durable. Throws FaultError. */
@@ -245,13 +249,13 @@ export class Shard {
   async commit(entry: GroupEntry, offsets: readonly OffsetEntry[]): Promise<void> {
     const { memory } = this.#options;
     const growth = growthBy(entry, offsets);
-    entry.commits += 1;
+    entry.writes += 1;
     memory.change(growth);
     try {
       await this.append(offsets.map((offset) => offsetRecord(entry.group.groupId, offset)));
       for (const offset of offsets) entry.offsets.set(offset);
     } finally {
-      entry.commits -= 1;
+      entry.writes -= 1;
       memory.change(-growth);
       this.reschedule(entry);
     }
@@ -299,7 +303,8 @@ export class Shard {
   async maintain(nowMs: number): Promise<void> {
     for (const entry of Array.from(this.#groups.values())) {
       if (this.#closed) return;
-      await this.#expire(entry, nowMs);
+      // A tombstone for a group that was deleted meanwhile would take along a new one of that name.
+      if (this.#groups.get(entry.group.groupId) === entry) await this.#expire(entry, nowMs);
     }
     if (!this.#closed) await this.#compact();
   }
@@ -307,7 +312,7 @@ export class Shard {
   async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
     const { group, offsets } = entry;
     // A tombstone behind a commit that is under way would take the new offset along.
-    if (entry.commits > 0) return;
+    if (entry.writes > 0) return;
     const expired = expiredOffsets(group, offsets, nowMs, this.#options.retentionMs);
     const gone = [...offsets.entries()].filter(({ topicId }) =>
       !this.#options.topicExists(topicId)
@@ -317,19 +322,25 @@ export class Shard {
     if (empty && dropped.size === offsets.size) return await this.delete(entry);
     if (dropped.size === 0) return;
     await this.append([...dropped].map((offset) => offsetTombstone(group.groupId, offset)));
-    for (const { topic, partition } of dropped) offsets.delete(topic, partition);
+    for (const offset of dropped) {
+      if (offsets.holds(offset)) offsets.delete(offset.topic, offset.partition);
+    }
     this.#recount(entry);
   }
 
-  /** A commit may be durable and still a step away from its table. */
-  get #isCommitting(): boolean {
-    return [...this.#groups.values()].some(({ commits }) => commits > 0);
+  /** What was written may be durable and still a step away from its entry. */
+  get #isWriting(): boolean {
+    return [...this.#groups.values()].some(({ writes }) => writes > 0);
   }
 
+  /**
+   * The records that a reload would find now. A group in a rebalance is not what may be stored: it has a
+   * generation and no assignments, and would come back stable with nobody to consume.
+   */
   #alive(): KeyValue[] {
-    return [...this.#groups.values()].flatMap(({ group, offsets }) => [
+    return [...this.#groups.values()].flatMap(({ group, offsets, record }) => [
       ...[...offsets.entries()].map((offset) => offsetRecord(group.groupId, offset)),
-      ...(group.generation > 0 || group.members.size > 0 ? [groupRecord(group)] : []),
+      ...(record === null ? [] : [record]),
     ]);
   }
 
@@ -339,9 +350,9 @@ export class Shard {
    */
   async #compact(): Promise<void> {
     const { log } = this;
-    if (this.#compacting || log.sizeBytes < COMPACT_BYTES_MIN) return;
-    // An offset that is being written is not in the tables yet, so the log must be at rest.
-    if (log.highWatermark !== log.logEndOffset || this.#isCommitting) return;
+    if (this.#compacting || log.sizeBytes < this.#options.compactBytesMin) return;
+    // What is being written is not in the entries yet, so the log must be at rest.
+    if (log.highWatermark !== log.logEndOffset || this.#isWriting) return;
     const alive = this.#alive();
     const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
     if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;

@@ -85,7 +85,7 @@ describe("block cache", () => {
     const old = engine.ports.objects.streamSetObjects(NODE)[0]!;
     const block = new LogCacheBlock(0);
     for (const one of [record(0, 0, 1, 100), record(0, 1, 1, 100)]) block.put(one, 0);
-    const layout = await layOut(world.clock, block.runs());
+    const layout = await layOut(world, block.runs());
     const id = objectId(9_000);
     const checksums = await writeObject(
       {

@@ -29,6 +29,17 @@ export interface UploadTarget {
   readonly memory: UploadMemory;
   /** Resolves when the next bytes may be sent; absent for no limit. */
   readonly pace?: (bytes: number) => Promise<void>;
+  /** True while producers are about to be refused: then the upload does not step aside for them. */
+  readonly isUrgent?: () => boolean;
+}
+
+/** Others have their turn: requests do not wait for uploads. */
+type Turn = () => Promise<void>;
+
+function turnOf({ clock, isUrgent }: Pick<UploadTarget, "clock" | "isUrgent">): Turn {
+  return async () => {
+    if (isUrgent?.() !== true) await sleep(clock, 0);
+  };
 }
 
 export interface UploadedObjects {
@@ -36,8 +47,12 @@ export interface UploadedObjects {
   readonly streamObjects: readonly NewStreamObject[];
 }
 
-/** Between steps others have their turn: an object of tiny records has a million. */
-export async function layOut(clock: Clock, runs: readonly StreamRun[]): Promise<ObjectLayout> {
+/** In steps: an object of tiny records has a million. */
+export async function layOut(
+  target: Pick<UploadTarget, "clock" | "isUrgent">,
+  runs: readonly StreamRun[],
+): Promise<ObjectLayout> {
+  const turn = turnOf(target);
   const writer = new ObjectWriter();
   let records = 0;
   for (const run of runs) {
@@ -46,34 +61,35 @@ export async function layOut(clock: Clock, runs: readonly StreamRun[]): Promise<
       writer.addList(run.streamId, run, from, to);
       records += to - from;
       if (records < LAYOUT_STEP_RECORDS) continue;
-      await sleep(clock, 0);
+      await turn();
       records = 0;
     }
   }
   return writer.finish();
 }
 
-/** Returns the CRC-32C of the object. Between steps others have their turn: requests do not wait for uploads. */
-async function encode(clock: Clock, layout: ObjectLayout, bytes: Uint8Array): Promise<number> {
+/** Returns the CRC-32C of the object. */
+async function encode(turn: Turn, layout: ObjectLayout, bytes: Uint8Array): Promise<number> {
   let crc = 0;
   for (const step of layout.encodeInto(bytes, ENCODE_STEP_BYTES)) {
     crc = crc32c(step, crc);
-    if (step.length >= ENCODE_STEP_BYTES) await sleep(clock, 0);
+    if (step.length >= ENCODE_STEP_BYTES) await turn();
   }
   return crc;
 }
 
 /** Plain put: an id is never used twice, so a repeat writes the same bytes. */
 export async function writeObject(
-  { clock, store, clusterId, memory, pace }: UploadTarget,
+  target: UploadTarget,
   id: ObjectId,
   layout: ObjectLayout,
 ): Promise<ObjectChecksums> {
+  const { store, clusterId, memory, pace } = target;
   const key = dataKey(clusterId, id);
   const indexCrc = crc32c(layout.index);
   if (layout.size <= SINGLE_PUT_BYTES_MAX) {
     const bytes = memory.take(layout.size);
-    const bytesCrc = await encode(clock, layout, bytes);
+    const bytesCrc = await encode(turnOf(target), layout, bytes);
     await pace?.(bytes.length);
     await store.put(key, bytes);
     memory.give(bytes);
@@ -131,7 +147,7 @@ async function writeRuns(
 ): Promise<WrittenObject> {
   const before = written.get(id);
   if (before !== undefined) return before;
-  const layout = await layOut(target.clock, runs);
+  const layout = await layOut(target, runs);
   const { size, ranges } = layout;
   const object = { size, ranges, ...await writeObject(target, id, layout) };
   written.set(id, object);

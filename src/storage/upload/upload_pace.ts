@@ -32,6 +32,10 @@ export class UploadPace {
     this.#bytesPerSecond = this.#limit ?? Math.max(this.#bytesPerSecond, rate);
   }
 
+  get isHurried(): boolean {
+    return this.#burst.signal.aborted;
+  }
+
   /** Until `reset` nobody waits any more. */
   hurry(): void {
     this.#burst.abort();

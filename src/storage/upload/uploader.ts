@@ -18,7 +18,7 @@ import { retry } from "./retry.ts";
 import { UploadMemory } from "./upload_memory.ts";
 import { UploadPace } from "./upload_pace.ts";
 
-export interface UploaderOptions extends Omit<UploadTarget, "clock" | "memory" | "pace"> {
+export interface UploaderOptions extends Pick<UploadTarget, "store" | "clusterId"> {
   readonly env: Env;
   readonly objects: ObjectManager;
   readonly streams: Pick<StreamManager, "viewStream">;
@@ -130,7 +130,8 @@ export class Uploader {
   #upload(plan: UploadPlan, ids: readonly ObjectId[]) {
     const { store, clusterId, env } = this.#options;
     const pace = (bytes: number) => this.#pace.wait(bytes);
-    const target = { store, clusterId, clock: env.clock, memory: this.#memory, pace };
+    const isUrgent = () => this.#pace.isHurried;
+    const target = { store, clusterId, clock: env.clock, memory: this.#memory, pace, isUrgent };
     const written: WrittenObjects = new Map();
     return this.#retry("upload", () => uploadPlan(target, plan, ids, written));
   }

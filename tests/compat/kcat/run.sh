@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # kcat (librdkafka) against one broker: metadata, all codecs, keys and headers, groups, times.
-# Usage: tests/compat/kcat.sh BOOTSTRAP
+# Usage: tests/compat/kcat/run.sh BOOTSTRAP
 set -euo pipefail
 broker=$1
 topic="kcat-$$-$RANDOM"

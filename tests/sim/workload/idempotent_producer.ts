@@ -128,6 +128,8 @@ export class IdempotentProducer {
   #pump(lane: Lane): void {
     for (const [i, batch] of lane.outstanding.entries()) {
       if (batch.isWaiting) return;
+      // With a sixth batch behind it, one that is in the log already leaves the broker's window of five.
+      if (batch.isInFlight && batch.attempts > 1) return;
       if (batch.isInFlight) continue;
       if (batch.attempts > 0 && i > 0) return;
       batch.isInFlight = true;

@@ -1,0 +1,26 @@
+/**
+ * What a request asks for: path and query as they stood in its first line. Hosts glue the Host header in
+ * front of them, so its text could end up in the path, or without one there would be no URL at all.
+ */
+import { getPath } from "hono/utils/url";
+
+/** Characters of a name, an address or a port; none that ends a host within a URL. */
+const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
+const BASE = "http://localhost";
+
+/** A missing or empty one is fine: health checks of load balancers send none. */
+export function isHostSound(request: Request): boolean {
+  return HOST.test(request.headers.get("host") ?? "");
+}
+
+/** The URL of a request on a host that does not matter. */
+export function urlOf({ url }: Request): URL {
+  const authorityAt = url.startsWith("/") ? 0 : url.indexOf("://") + 3;
+  const pathAt = url.indexOf("/", authorityAt);
+  return new URL(pathAt < 0 ? BASE : `${BASE}${url.slice(pathAt)}`);
+}
+
+/** The path as routes match it. */
+export function pathOf(request: Request): string {
+  return getPath({ url: urlOf(request).href } as Request);
+}
