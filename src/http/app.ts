@@ -117,12 +117,15 @@ function outcome(status: number): string {
   return `${Math.floor(status / 100)}xx`;
 }
 
+const BAD_HOST = badRequest("Cannot use the Host header: it names no host");
+
 /** What all apps of a node share: metrics, and answers to what is unknown or thrown. */
 function createApp(env: Env): Hono {
   const app = new Hono({ getPath: pathOf });
   app.use(async (c, next) => {
     const startedMs = env.clock.monotonicMs();
-    await next();
+    if (isHostSound(c.req.raw)) await next();
+    else c.res = problemResponse(BAD_HOST.problem);
     env.metrics.count("skerry_http_requests_total", {
       method: METHODS.has(c.req.method) ? c.req.method : "other",
       status: outcome(c.res.status),
@@ -131,10 +134,6 @@ function createApp(env: Env): Hono {
       "skerry_http_request_seconds",
       (env.clock.monotonicMs() - startedMs) / 1000,
     );
-  });
-  app.use((c, next) => {
-    if (!isHostSound(c.req.raw)) throw badRequest("Cannot use the Host header: it names no host");
-    return next();
   });
   app.notFound((c) =>
     problemResponse({

@@ -14,18 +14,21 @@ export function busy(): ProblemError {
   });
 }
 
-/** Throws ProblemError after the wait, or once the client is gone; then nothing is held. */
+/**
+ * Throws ProblemError after the wait, or once the client is gone; then nothing is held. The signal is looked
+ * at only when there is a wait: hosts make one for each request that asks for it.
+ */
 export async function takePermits(
   permits: Semaphore,
   bytes: number,
   clock: Clock,
-  signal: AbortSignal,
+  client: { readonly signal: AbortSignal },
 ): Promise<void> {
   if (permits.tryAcquire(bytes)) return;
   const late = new AbortController();
   const cancel = clock.after(HTTP_PERMIT_WAIT_MS, () => late.abort());
   try {
-    await permits.acquire(bytes, AbortSignal.any([signal, late.signal]));
+    await permits.acquire(bytes, AbortSignal.any([client.signal, late.signal]));
   } catch (error) {
     throw isFault(error, "aborted") ? busy() : error;
   } finally {

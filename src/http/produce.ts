@@ -96,7 +96,7 @@ async function write(
   body: HeldBody,
 ): Promise<readonly Written[]> {
   const bytes = producedBytes(request, body.bytes.length);
-  await takePermits(producePermits, bytes, clock, request.signal);
+  await takePermits(producePermits, bytes, clock, request);
   try {
     const records = recordsOfBody(request, queryOf(request), body.bytes);
     const placed = partition === null

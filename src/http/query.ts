@@ -1,10 +1,11 @@
 /** Parameters of a query string: UTF-8, each at most once, numbers in digits. Throws ProblemError. */
 import { badRequest } from "./problem.ts";
-import { urlOf } from "./target.ts";
+import { hasQuery, urlOf } from "./target.ts";
 
 const SHOWN_CHARS_MAX = 100;
 
 export function queryOf(request: Request): URLSearchParams {
+  if (!hasQuery(request)) return new URLSearchParams();
   const { search, searchParams } = urlOf(request);
   try {
     decodeURIComponent(search);

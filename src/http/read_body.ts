@@ -75,13 +75,13 @@ const endedEarly = (): never => {
 /** What one request holds of the rooms. */
 class Place {
   readonly #rooms: BodyRooms;
-  readonly #signal: AbortSignal;
+  readonly #request: Request;
   #room: Semaphore | null = null;
   #bytes = 0;
 
-  constructor(rooms: BodyRooms, signal: AbortSignal) {
+  constructor(rooms: BodyRooms, request: Request) {
     this.#rooms = rooms;
-    this.#signal = signal;
+    this.#request = request;
   }
 
   get bytes(): number {
@@ -96,7 +96,7 @@ class Place {
       : bytes <= HTTP_MEDIUM_BODY_BYTES
       ? medium
       : large;
-    await takePermits(room, bytes, clock, this.#signal);
+    await takePermits(room, bytes, clock, this.#request);
     this.release();
     this.#room = room;
     this.#bytes = bytes;
@@ -239,7 +239,7 @@ export async function readBody(
   const declared = declaredLength(request);
   if (declared !== null && declared > bytesMax) throw bodyTooLarge(bytesMax);
   if (declared === 0) return { bytes: new Uint8Array(0), release: () => {} };
-  const place = new Place(rooms, request.signal);
+  const place = new Place(rooms, request);
   try {
     await place.take(declared ?? Math.min(bytesMax, HTTP_SMALL_BODY_BYTES));
     const { clock } = rooms;

@@ -66,13 +66,15 @@ function* largeBytes(bytes: Uint8Array): Generator<string, void> {
   yield '"}';
 }
 
+function smallBytes(bytes: Uint8Array | null): string {
+  if (bytes === null) return "null";
+  const text = textOfBytes(bytes);
+  return text === null ? `{"$base64":"${toBase64(bytes)}"}` : JSON.stringify(text);
+}
+
 function* bytesJson(bytes: Uint8Array | null): Generator<string, void> {
-  if (bytes === null) yield "null";
-  else if (bytes.length > HTTP_CHUNK_BYTES) yield* largeBytes(bytes);
-  else {
-    const text = textOfBytes(bytes);
-    yield text === null ? `{"$base64":"${toBase64(bytes)}"}` : JSON.stringify(text);
-  }
+  if (bytes !== null && bytes.length > HTTP_CHUNK_BYTES) yield* largeBytes(bytes);
+  else yield smallBytes(bytes);
 }
 
 /** A pair of surrogates that is cut in two comes out escaped, and reads as the same text. */
@@ -84,9 +86,22 @@ function* nameJson(name: string): Generator<string, void> {
   yield '"';
 }
 
+function positionJson({ offset, timestampMs }: RecordOutput, partition: number): string {
+  return `{"partition":${partition},"offset":${offset},"timestamp":${timestampMs},"key":`;
+}
+
+/** In one piece: most records are small, and there are many of them. */
+function smallJson(record: RecordOutput, partition: number): string {
+  const { key, value, headers } = record;
+  const shown = headers.map((header) => `["${escaped(header.name)}",${smallBytes(header.value)}]`);
+  return `${positionJson(record, partition)}${smallBytes(key)},"value":${smallBytes(value)},` +
+    `"headers":[${shown.join(",")}]}`;
+}
+
 export function* recordJson(record: RecordOutput, partition: number): Generator<string, void> {
-  const { offset, timestampMs, key, value, headers } = record;
-  yield `{"partition":${partition},"offset":${offset},"timestamp":${timestampMs},"key":`;
+  if (rawBytes(record) <= HTTP_CHUNK_BYTES) return yield smallJson(record, partition);
+  const { key, value, headers } = record;
+  yield positionJson(record, partition);
   yield* bytesJson(key);
   yield ',"value":';
   yield* bytesJson(value);

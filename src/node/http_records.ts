@@ -8,8 +8,14 @@ export interface OwnedRecords {
   readonly viewsLog: boolean;
 }
 
-function fieldsOf({ key, value, headers }: RecordOutput): (Uint8Array | null)[] {
-  return [key, value, ...headers.map((header) => header.value)];
+/** Calls back with each field that is there. */
+function eachField(
+  { key, value, headers }: RecordOutput,
+  found: (bytes: Uint8Array) => void,
+): void {
+  if (key !== null) found(key);
+  if (value !== null) found(value);
+  for (const header of headers) if (header.value !== null) found(header.value);
 }
 
 /** Copies bytes one behind the other into memory of their own. */
@@ -36,19 +42,19 @@ class Packer {
  */
 export function owned(records: readonly RecordOutput[], batch: Uint8Array): OwnedRecords {
   let bytes = 0;
-  let buffer: ArrayBufferLike | null = null;
-  for (const record of records) {
-    for (const field of fieldsOf(record)) {
-      bytes += field?.length ?? 0;
-      buffer ??= field?.buffer ?? null;
-    }
-  }
+  let buffer = null as ArrayBufferLike | null;
+  const look = (field: Uint8Array) => {
+    bytes += field.length;
+    buffer ??= field.buffer;
+  };
+  for (const record of records) eachField(record, look);
   if (buffer !== null && 2 * bytes >= buffer.byteLength) {
     return { records, heldBytes: buffer.byteLength, viewsLog: buffer === batch.buffer };
   }
   const packer = new Packer(bytes);
   const copies = records.map((record) => ({
-    ...record,
+    offset: record.offset,
+    timestampMs: record.timestampMs,
     key: packer.pack(record.key),
     value: packer.pack(record.value),
     headers: record.headers.map(({ name, value }) => ({ name, value: packer.pack(value) })),

@@ -50,9 +50,9 @@ export class ReadPlace {
     signal: AbortSignal,
   ): Promise<ReadPlace> {
     const large = largePart(bytes);
-    if (large > 0) await takePermits(room.large, large, clock, signal);
+    if (large > 0) await takePermits(room.large, large, clock, { signal });
     try {
-      await takePermits(room.all, bytes, clock, signal);
+      await takePermits(room.all, bytes, clock, { signal });
     } catch (error) {
       room.large.release(large);
       throw error;

@@ -1,5 +1,6 @@
 /** Messages that lie inside something else, a record or a member: an int16 version first. */
 import { ByteReader, ByteWriter, DecodeError } from "../lib/bytes.ts";
+import { REQUEST_ELEMENTS_MAX } from "../lib/limits.ts";
 import { decode, type Schema } from "./schema.ts";
 
 export function encodeVersioned<Out, In>(
@@ -26,6 +27,7 @@ export function decodeVersioned<Out, In>(schema: Schema<Out, In>, bytes: Uint8Ar
 /** For formats that only ever grow at the end: a newer version reads as the newest known one. */
 export function decodeGrowing<Out, In>(schema: Schema<Out, In>, bytes: Uint8Array): Out {
   const reader = new ByteReader(bytes);
+  reader.limitElements(REQUEST_ELEMENTS_MAX);
   const version = reader.i16();
   if (version < schema.min) {
     throw new DecodeError(`Cannot decode ${schema.name}: unknown version ${version}`);

@@ -5,12 +5,12 @@ import type { Group, JoinRequest, Member, Protocol } from "./group.ts";
 /** Names that every member offers. */
 function commonProtocols(members: Iterable<Member>): ReadonlySet<string> {
   const [first, ...others] = members;
-  const offered = (first?.protocols ?? []).map(({ name }) => name);
-  return new Set(
-    offered.filter((name) =>
-      others.every(({ protocols }) => protocols.some((p) => p.name === name))
-    ),
-  );
+  let common = new Set((first?.protocols ?? []).map(({ name }) => name));
+  for (const { protocols } of others) {
+    const offered = new Set(protocols.map(({ name }) => name));
+    common = new Set([...common].filter((name) => offered.has(name)));
+  }
+  return common;
 }
 
 /** Each member votes for its first name among those common to all; most votes win, earlier votes break ties. */

@@ -11,10 +11,6 @@ export const DATA_BLOCK_HEADER_BYTES = 10;
 const MAGIC = 0x5a;
 const FLAG = 0x02;
 
-export function dataBlockBytes(records: readonly StreamRecord[]): number {
-  return records.reduce((sum, record) => sum + encodedBytes(record), DATA_BLOCK_HEADER_BYTES);
-}
-
 /** Writes records `from` to `to` of a list as one block at a position of `target`; returns the position behind it. */
 export function writeListBlock(
   target: Uint8Array,
