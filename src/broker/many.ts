@@ -1,6 +1,6 @@
 /** What handlers do with the many elements of one request: find repeats, and work on them side by side. */
 import { REQUEST_PARTS_AT_ONCE } from "../lib/limits.ts";
-import type { Clock } from "../env/clock.ts";
+import { type Clock, sleep } from "../env/clock.ts";
 
 /** The keys that stand in a request more than once. */
 export function repeatedIn<K>(keys: Iterable<K>): ReadonlySet<K> {
@@ -24,7 +24,7 @@ export async function inGroups<T, R>(
 ): Promise<R[]> {
   const results: R[] = [];
   for (let at = 0; at < items.length; at += REQUEST_PARTS_AT_ONCE) {
-    if (at > 0) await new Promise<void>((resolve) => void clock.after(0, resolve));
+    if (at > 0) await sleep(clock, 0);
     const group = items.slice(at, at + REQUEST_PARTS_AT_ONCE).map(work);
     for (const result of await Promise.all(group)) results.push(result);
   }

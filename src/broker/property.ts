@@ -21,6 +21,23 @@ export interface Property {
 export const INT_MAX = 2_147_483_647n;
 export const LONG_MAX = 9_223_372_036_854_775_807n;
 
+/** A number of Skerry's own: `name` follows `skerry.`, bounds are inclusive. */
+export function ownLong(
+  name: string,
+  fallback: number,
+  [min, max]: readonly [min: number, max: number],
+  documentation: string,
+): Property {
+  return {
+    name: `skerry.${name}`,
+    type: "long",
+    fallback: String(fallback),
+    min: BigInt(min),
+    max: BigInt(max),
+    documentation,
+  };
+}
+
 /** A text in canonical form, or what is wrong with it. */
 export type Checked =
   | { readonly ok: true; readonly value: string }

@@ -6,29 +6,13 @@ import {
   UPLOAD_BLOCK_BYTES,
   UPLOAD_INTERVAL_MS,
 } from "../lib/limits.ts";
-import type { Property } from "./property.ts";
+import { ownLong, type Property } from "./property.ts";
 
 const MIB = 1024 * 1024;
 const MAX = Number.MAX_SAFE_INTEGER;
 
-function long(
-  name: string,
-  fallback: number,
-  [min, max]: readonly [min: number, max: number],
-  documentation: string,
-): Property {
-  return {
-    name: `skerry.${name}`,
-    type: "long",
-    fallback: String(fallback),
-    min: BigInt(min),
-    max: BigInt(max),
-    documentation,
-  };
-}
-
 export const STORAGE_PROPERTIES: readonly Property[] = [
-  long(
+  ownLong(
     "wal.puts.per.hour",
     -1,
     [-1, 1_000_000_000],
@@ -52,33 +36,33 @@ export const STORAGE_PROPERTIES: readonly Property[] = [
     max: 1_000_000n,
     documentation: "What a million PUTs cost, for the budget in money.",
   },
-  long(
+  ownLong(
     "log.cache.bytes",
     LOG_CACHE_BYTES_MAX,
     [16 * MIB, MAX],
     "Memory of records that are not uploaded, or lately were; when that much waits for upload, " +
       "producers are refused until some of it is committed.",
   ),
-  long(
+  ownLong(
     "upload.block.bytes",
     UPLOAD_BLOCK_BYTES,
     [MIB, MAX],
     "Records are uploaded when there are so many bytes of them; at most a third of the log cache.",
   ),
-  long("upload.interval.ms", UPLOAD_INTERVAL_MS, [1_000, MAX], "The same by time."),
-  long(
+  ownLong("upload.interval.ms", UPLOAD_INTERVAL_MS, [1_000, MAX], "The same by time."),
+  ownLong(
     "upload.age.ms.max",
     UNCOMMITTED_AGE_MS_MAX,
     [60_000, MAX],
     "When records could not be uploaded for so long, producers are refused until they are.",
   ),
-  long(
+  ownLong(
     "upload.split.bytes",
     STREAM_OBJECT_SPLIT_BYTES,
     [1, MAX],
     "A stream with at least this much in an upload gets an object of its own.",
   ),
-  long(
+  ownLong(
     "upload.bytes.per.second",
     0,
     [0, MAX],

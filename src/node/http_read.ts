@@ -7,7 +7,13 @@ import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
 import { ReadLease } from "../lib/read_lease.ts";
 import type { LogRead, PartitionLog } from "../log/partition_log.ts";
 import { type BatchRecord, readRecords } from "../protocol/record.ts";
-import { isControlBatch, isIntact, lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
+import {
+  type BatchHeader,
+  isControlBatch,
+  isIntact,
+  lastOffset,
+  readBatchHeader,
+} from "../protocol/record_batch.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import type { Located } from "../broker/partitions.ts";
 import { busy } from "../http/permit_wait.ts";
@@ -41,11 +47,16 @@ function unsound(start: number, next: number, why: string): Refused {
   return { ok: false, error: "INVALID_RECORD", message, next };
 }
 
-/** Where the log holds the batch; null when its header cannot be, so that nothing in it can be relied on. */
-function endOf(batch: Uint8Array, start: number, highWatermark: number): number | null {
+function endOf(header: BatchHeader): number {
+  return lastOffset(header) + 1;
+}
+
+/** Null when the log cannot hold a batch with such a header there, so that nothing in it can be relied on. */
+function headerOf(batch: Uint8Array, start: number, highWatermark: number): BatchHeader | null {
   try {
-    const end = lastOffset(readBatchHeader(batch)) + 1;
-    return end > start && end <= highWatermark ? end : null;
+    const header = readBatchHeader(batch);
+    const end = endOf(header);
+    return end > start && end <= highWatermark ? header : null;
   } catch (error) {
     if (error instanceof DecodeError) return null;
     throw error;
@@ -128,12 +139,14 @@ class Page {
 function take(read: LogRead, start: number, query: Limits, env: Env): Taken | Refused {
   const page = new Page(start, query);
   for (const batch of read.batches) {
-    const end = endOf(batch, page.next, read.highWatermark);
-    if (end === null || !isIntact(batch)) {
-      return page.next > start ? page.finish() : damaged(start, end);
+    const header = headerOf(batch, page.next, read.highWatermark);
+    if (header === null || !isIntact(batch)) {
+      if (page.next > start) return page.finish();
+      return damaged(start, header === null ? null : endOf(header));
     }
+    const end = endOf(header);
     try {
-      if (!isControlBatch(readBatchHeader(batch)) && !page.add(batch, env)) return page.finish();
+      if (!isControlBatch(header) && !page.add(batch, env)) return page.finish();
     } catch (error) {
       if (!(error instanceof DecodeError) && !isFault(error, "corrupt")) throw error;
       return page.next > start ? page.finish() : unsound(start, end, error.message);

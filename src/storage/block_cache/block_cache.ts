@@ -14,7 +14,7 @@ import type { ReadOptions } from "../storage.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import { DataBlockCache } from "./data_block_cache.ts";
 import { IndexCache } from "./index_cache.ts";
-import { MissingObject } from "./missing_object.ts";
+import { MissingObject } from "../missing_object.ts";
 import { RangeIndex } from "./range_index.ts";
 import { ReadAhead } from "./read_ahead.ts";
 import { locate } from "./read_plan.ts";

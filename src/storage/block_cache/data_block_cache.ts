@@ -7,7 +7,7 @@ import type { ObjectStore } from "../../object/object_store.ts";
 import type { IndexEntry } from "../format/index_block.ts";
 import { corrupt, decodeRecords, readRange } from "../format/object_reader.ts";
 import { endOffset, type StreamRecord } from "../stream_record.ts";
-import { MissingObject } from "./missing_object.ts";
+import { MissingObject } from "../missing_object.ts";
 import { groupReads } from "./read_plan.ts";
 
 interface DataBlock {

@@ -10,7 +10,7 @@ import { CompositeIndex } from "../format/composite.ts";
 import type { IndexBlock } from "../format/index_block.ts";
 import { readComposite, readIndex } from "../format/object_reader.ts";
 import type { ObjectRef } from "../ports.ts";
-import { MissingObject } from "./missing_object.ts";
+import { MissingObject } from "../missing_object.ts";
 
 /** The object that really holds an offset, with its index: the object asked for, or one that it links to. */
 export interface HeldIndex {

@@ -15,6 +15,7 @@ import {
 } from "../../lib/limits.ts";
 import { Lru } from "../../lib/lru.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
+import { MissingObject } from "../missing_object.ts";
 import type { CompactionManager, ObjectManager, StreamManager, StreamSetRef } from "../ports.ts";
 import { IdPool } from "../upload/id_pool.ts";
 import { blocksOf, bytesOf, liveBlocks } from "./blocks.ts";
@@ -23,7 +24,7 @@ import { DataAge } from "./data_age.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION_OPTIONS } from "./options.ts";
 import { type RunOutcome, type RunParts, runSets, runStream, type SetJobKind } from "./run.ts";
 import { planSets } from "./set_plan.ts";
-import { InputMissing, SourceReader } from "./source_reader.ts";
+import { SourceReader } from "./source_reader.ts";
 import { planStream, type StreamJob } from "./stream_plan.ts";
 
 export interface CompactorOptions {
@@ -325,7 +326,7 @@ class StoreCompactor implements Compactor {
     } catch (error) {
       if (this.#abort.signal.aborted) throw error;
       onFailure();
-      const isMissing = error instanceof InputMissing;
+      const isMissing = error instanceof MissingObject;
       if (!isMissing && !isFault(error, "corrupt")) throw error;
       if (isMissing && this.#missing.get(error.objectId) === undefined) {
         // Gone by somebody's compaction or trim: fresh metadata does not name it any more.

@@ -13,22 +13,12 @@ import {
   readRange,
   tailGuessBytes,
 } from "../format/object_reader.ts";
+import { MissingObject } from "../missing_object.ts";
 import type { ObjectRef } from "../ports.ts";
 import type { SourceBlock } from "./blocks.ts";
 import type { CompactionBudget } from "./budget.ts";
 import { checkBlock } from "./check_block.ts";
 import { type RangeRead, readsOf } from "./steps.ts";
-
-/** An input went away after it was planned: plan anew with fresh metadata. */
-export class InputMissing extends Error {
-  override readonly name = "InputMissing";
-  readonly objectId: ObjectId;
-
-  constructor(objectId: ObjectId) {
-    super(`Object ${objectId} is not in the store`);
-    this.objectId = objectId;
-  }
-}
 
 export interface SourceReaderOptions {
   readonly store: ObjectStore;
@@ -102,7 +92,7 @@ export class SourceReader {
     const { budget, signal, onRead } = this.#options;
     try {
       const answer = await budget.read(bytes, signal, work);
-      if (answer === null) throw new InputMissing(id);
+      if (answer === null) throw new MissingObject(id);
       onRead(bytes);
       return answer;
     } catch (error) {

@@ -1,7 +1,7 @@
 /** The signal that an object in the local metadata is gone from the store: the metadata may be stale. */
-import type { ObjectId } from "../../lib/brand.ts";
+import type { ObjectId } from "../lib/brand.ts";
 
-/** Never leaves the block cache: it becomes a fresh look, and then a fault. */
+/** Never leaves whoever reads: it becomes a fresh look or a new plan, and then a fault. */
 export class MissingObject extends Error {
   override readonly name = "MissingObject";
   readonly objectId: ObjectId;
