@@ -42,6 +42,8 @@ export interface BrokerOptions {
   readonly nodeId?: number;
   /** Names a new cluster: printable text of up to 80 bytes. Must equal the id of an existing one. */
   readonly clusterId?: string;
+  /** False: a store without a cluster is refused, as one that was emptied. Default true. */
+  readonly createCluster?: boolean;
   readonly s3Endpoint?: string;
   readonly s3Region?: string;
   readonly s3PathStyle?: boolean;
@@ -90,6 +92,7 @@ function flagsOf(options: BrokerOptions): Record<string, string> {
     "http-listen": options.httpListen ?? "127.0.0.1:0",
     "node-id": options.nodeId?.toString(),
     "cluster-id": options.clusterId,
+    "create-cluster": options.createCluster?.toString(),
     "s3-endpoint": options.s3Endpoint,
     "s3-region": options.s3Region,
     "s3-path-style": options.s3PathStyle?.toString(),

@@ -10,6 +10,7 @@ import { BROKER_PROPERTIES } from "../src/broker/broker_properties.ts";
 import { TOPIC_PROPERTIES } from "../src/broker/topic_properties.ts";
 import { environmentName, OPTION_NAMES, OPTIONS } from "../src/config/options.ts";
 import type { Property } from "../src/broker/property.ts";
+import { METRICS } from "../src/env/metric_catalog.ts";
 import * as limits from "../src/lib/limits.ts";
 
 const HANDLERS = "src/broker/api";
@@ -102,7 +103,12 @@ function amount(name: string, value: number): string {
 }
 
 function limitRows(): string[] {
-  const files = ["src/lib/limits.ts", "src/lib/http_limits.ts"];
+  const files = [
+    "src/lib/limits.ts",
+    "src/lib/compaction_limits.ts",
+    "src/lib/read_limits.ts",
+    "src/lib/http_limits.ts",
+  ];
   const source = files.map((path) => readFileSync(path, "utf8")).join("");
   const found = source.matchAll(/\/\*\*\s*((?:(?!\*\/)[\s\S])*?)\s*\*\/\nexport const (\w+)/g);
   const values = limits as Readonly<Record<string, number>>;
@@ -113,12 +119,24 @@ function limitRows(): string[] {
   return table(["limit", "value", "why"], rows);
 }
 
+function metrics(): string[] {
+  const rows = Object.entries(METRICS).map(([name, { kind, labels, help, bad }]) => [
+    code(name),
+    kind,
+    labels.join(", "),
+    help,
+    bad ?? "",
+  ]);
+  return table(["metric", "type", "labels", "what", "when it is bad"], rows);
+}
+
 const TABLES: Readonly<Record<string, () => string[]>> = {
   "apis": apis,
   "options": options,
   "broker-properties": () => properties([...BROKER_PROPERTIES.values()]),
   "topic-properties": () => properties(TOPIC_PROPERTIES),
   "limits": limitRows,
+  "metrics": metrics,
 };
 
 // --- pages --------------------------------------------------------------------------------------

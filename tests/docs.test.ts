@@ -17,6 +17,7 @@ import { generatedPages, sameWords } from "../scripts/write_docs.ts";
 import { parseArguments, TOOL_OPTIONS } from "../src/cli/args.ts";
 import { resolveConfig } from "../src/config/config.ts";
 import { environmentName, OPTION_NAMES } from "../src/config/options.ts";
+import { METRICS } from "../src/env/metric_catalog.ts";
 import { type Broker, createBroker } from "../mod.ts";
 
 const pages = [
@@ -118,10 +119,24 @@ test("options and variables exist", () => {
 });
 
 test("docs/operations.md lists every metric, and no other", () => {
-  const inCode = new Set(sourceText().match(/(?<=")skerry_[a-z_]+(?=")/g));
+  const catalog = readFileSync("src/env/metric_catalog.ts", "utf8");
+  const emitting = sourceText().replace(catalog, "");
+  const inCode = new Set(emitting.match(/(?<=")skerry_[a-z_]+(?=")/g));
   const listed = mentions(/^\| `(skerry_[a-z_]+)`/gm).map(({ name }) => name);
   assert.ok(listed.length > 20);
-  assert.deepEqual(listed.toSorted(), [...inCode].toSorted());
+  const hint = "rows stand in src/env/metric_catalog.ts; then run: bun scripts/write_docs.ts";
+  assert.deepEqual(Object.keys(METRICS).toSorted(), [...inCode].toSorted(), hint);
+  assert.deepEqual(listed.toSorted(), Object.keys(METRICS).toSorted(), hint);
+});
+
+test("docs/storage.md has a row for every command of the metadata", () => {
+  const types = readFileSync("src/controller/command.ts", "utf8").split("export type Refusal")[0]!
+    .matchAll(/readonly type: "([a-z-]+)"/g);
+  const rows = readFileSync("docs/storage.md", "utf8").split("## Metadata")[1]!.split("\n## ")[0]!;
+  const names = [...rows.matchAll(/^\| ([^|]+?) +\|/gm)].flatMap(([, name]) => name!.split(", "));
+  const commands = [...types].map(([, type]) => type!);
+  assert.ok(commands.length >= 25);
+  assert.deepEqual(commands.filter((command) => !names.includes(command)), []);
 });
 
 test("files, folders and properties that pages name exist", () => {
@@ -261,7 +276,7 @@ test("curl snippets work as they stand", { skip: !hasCurl }, async () => {
 
 test("skerry snippets of the tools work as they stand", async () => {
   const snippets = pages.flatMap(blocksOf).filter(({ language, code }) =>
-    language === "sh" && /^skerry (inspect|fsck|cost)/.test(code)
+    language === "sh" && /^skerry (inspect|fsck|copy|features|cost)/.test(code)
   );
   assert.ok(snippets.length >= 3, "no snippets were found");
   const folder = mkdtempSync(join(tmpdir(), "skerry-docs-"));
@@ -272,12 +287,13 @@ test("skerry snippets of the tools work as they stand", async () => {
     assert.ok((await fetch(records, { method: "POST", body: "hello" })).ok);
     await node.close();
     const skerry = `${resolve("node_modules/.bin/bun")} ${resolve("src/cli/main.ts")}`;
-    for (const { page, code } of snippets) {
+    // Side by side: each starts processes of its own and mostly waits.
+    await Promise.all(snippets.map(async ({ page, code }) => {
       const script = code.replaceAll("http://127.0.0.1:8080", broker.http.url)
         .replaceAll(/^skerry /gm, `${skerry} `);
       const { code: exit, output } = await run("sh", ["-ec", `cd ${folder}\n${script}`]);
       assert.equal(exit, 0, `${page}: ${code}${output}`);
-    }
+    }));
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -299,4 +315,17 @@ test("TypeScript snippets run", async () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("docs/testing.md lists every folder of tests, and every file of faults", () => {
+  const page = readFileSync("docs/testing.md", "utf8");
+  const folders = readdirSync("tests", { withFileTypes: true })
+    // A run of the snippets that was broken off leaves its folder.
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("snippet-"))
+    .map(({ name }) => `\`tests/${name}\``);
+  const faults = readdirSync("tests/faults")
+    .filter((name) => name.endsWith(".test.ts") && !name.startsWith("thirty_"))
+    .map((name) => `\`${name}\``);
+  assert.ok(folders.length > 5 && faults.length > 5);
+  assert.deepEqual([...folders, ...faults].filter((name) => !page.includes(name)), []);
 });

@@ -1,6 +1,16 @@
 /** What is special to directories; the contract suite covers what every store does. */
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -8,6 +18,7 @@ import { isFault, messageOf } from "../lib/errors.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { systemTestClock } from "../../tests/support/system_test_clock.ts";
+import { keysOf } from "../../tests/support/keys_of.ts";
 import { openDirStore } from "./dir_store.ts";
 import { fileFault } from "./dir_store_fault.ts";
 
@@ -23,12 +34,6 @@ after(() => rm(base, { recursive: true }));
 async function open(): Promise<{ path: string; store: ObjectStore }> {
   const path = join(base, `store-${++count}`);
   return { path, store: await openDirStore(path, { clock: systemTestClock }) };
-}
-
-async function keysOf(store: ObjectStore): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of store.list("")) keys.push(key);
-  return keys;
 }
 
 test("the path is the key, and no temporary file stays", async () => {
@@ -156,4 +161,33 @@ test("errors of the file system become faults that can heal", () => {
     assert.ok(isFault(fault, code) && fault.retriable, errno);
     assert.match(fault.message, /^Cannot put k: /);
   }
+});
+
+test("a directory that is emptied or moved away is an outage, and nothing is made anew in it", async () => {
+  const { path: root, store } = await open();
+  const away = `${root}-away`;
+  await store.put("a/b", Uint8Array.of(1));
+  const isAway = (error: unknown) => isFault(error, "store-unavailable") && error.retriable;
+  const isEmptied = (error: unknown) => isAway(error) && /emptied, moved/.test(String(error));
+  const refusesAll = async () => {
+    await assert.rejects(store.get("a/b"), isEmptied);
+    await assert.rejects(store.head("a/b"), isEmptied);
+    await assert.rejects(async () => {
+      for await (const _ of store.list("a/")) assert.fail("nothing is there");
+    }, isEmptied);
+    await assert.rejects(store.put("a/c", Uint8Array.of(2), { ifAbsent: true }), isAway);
+    assert.deepEqual(await store.delete(["a/b"]), { gone: [], failed: ["a/b"] });
+  };
+  await rename(root, away);
+  await refusesAll();
+  await assert.rejects(readdir(root), "it was not made anew");
+  // As an empty mount point.
+  await mkdir(root);
+  await refusesAll();
+  assert.deepEqual(await readdir(root), []);
+  await rmdir(root);
+  await rename(away, root);
+  assert.deepEqual((await store.get("a/b"))?.bytes, Uint8Array.of(1));
+  assert.equal((await store.put("a/c", Uint8Array.of(2), { ifAbsent: true })).created, true);
+  await store.close();
 });

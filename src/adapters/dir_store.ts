@@ -32,14 +32,21 @@ import { TempFiles } from "./dir_store_temp.ts";
 const NAMING_ATTEMPTS_MAX = 5;
 const DELETES_AT_ONCE = 16;
 
+export interface DirStoreOptions {
+  readonly clock: Clock;
+  /** False: the directory must be there. By default it is created. */
+  readonly create?: boolean;
+}
+
 /** Opens a store, creating the directory if needed; FaultError("config") says in one line what is wrong. */
 export async function openDirStore(
   path: string,
-  { clock }: { readonly clock: Clock },
+  { clock, create = true }: DirStoreOptions,
 ): Promise<ObjectStore> {
   const root = resolve(path);
   try {
-    await createRoot(root);
+    if (create) await createRoot(root);
+    else if (!(await stat(root)).isDirectory()) throw new Error("it is not a directory");
     const directories = new DirectorySync(root);
     const temp = new TempFiles(join(root, TEMP_NAME), clock);
     await directories.ensure(join(root, TEMP_NAME));
@@ -66,6 +73,7 @@ const NO_LINK_ERRORS: ReadonlySet<string> = new Set([
 const OPEN_ERRORS: Readonly<Record<string, string>> = {
   EEXIST: "it is not a directory",
   ENOTDIR: "it, or a part of its path, is not a directory",
+  ENOENT: "it does not exist",
   EACCES: "no permission to write to it",
   EPERM: "no permission to write to it",
   EROFS: "the file system is read-only",
@@ -143,7 +151,7 @@ class DirStore implements ObjectStore {
     return this.#guard(`get ${key}`, async (path) => {
       throwIfAborted(key, signal);
       const handle = await openIfThere(path);
-      if (handle === null) return null;
+      if (handle === null) return await this.#absent();
       try {
         const found = await handle.stat();
         if (!found.isFile()) return null;
@@ -161,11 +169,16 @@ class DirStore implements ObjectStore {
   }
 
   head(key: string): Promise<ObjectInfo | null> {
-    return this.#guard(`head ${key}`, () => infoOf(this.#root, key), key);
+    return this.#guard(
+      `head ${key}`,
+      async () => await infoOf(this.#root, key) ?? await this.#absent(),
+      key,
+    );
   }
 
   async *list(prefix: string, { startAfter = "" }: ListOptions = {}): AsyncIterable<ObjectInfo> {
     try {
+      await this.#absent();
       yield* walkKeys(this.#root, prefix, startAfter);
     } catch (error) {
       throw fileFault(error, `list ${prefix}`);
@@ -191,7 +204,23 @@ class DirStore implements ObjectStore {
     } catch (error) {
       if (isFault(error)) return false;
       // Absent, or a directory of that name, which is no object; each host has its own error for that.
-      return await infoOf(this.#root, key).then((found) => found === null, () => false);
+      return await this.head(key).then((found) => found === null, () => false);
+    }
+  }
+
+  /**
+   * What is absent from a directory that was emptied, moved or unmounted under our hands says nothing about the
+   * store: it has lost the place for temporary files, too, which nobody else removes and writes do not make anew.
+   */
+  async #absent(): Promise<null> {
+    try {
+      await stat(join(this.#root, TEMP_NAME));
+      return null;
+    } catch (error) {
+      if (!isAbsent(error)) throw error;
+      throw new Error(`the directory ${this.#root} was emptied, moved or unmounted`, {
+        cause: error,
+      });
     }
   }
 

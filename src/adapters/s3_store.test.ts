@@ -12,6 +12,7 @@ import { startS3Server } from "../../tests/support/s3_server.ts";
 import type { S3Fault, S3Server } from "../../tests/support/s3_server.ts";
 import { systemTestClock } from "../../tests/support/system_test_clock.ts";
 import { openS3Store } from "./s3_store.ts";
+import { listedAtMs, readAtMs } from "./s3_store_dates.ts";
 
 const BODY = Uint8Array.of(1, 2, 3);
 const credentials = { accessKeyId: "a", secretAccessKey: "b" };
@@ -42,6 +43,40 @@ function once(fault: S3Fault): void {
   });
 }
 
+test("a listing in any order comes page by page, and repeats a page that failed", async () => {
+  const paged = await startS3Server({ pageKeys: 10 });
+  const listing = open(paged.url);
+  const keys = Array.from({ length: 45 }, (_, i) => `k/${String(i).padStart(2, "0")}`);
+  for (const key of keys) await listing.put(key, BODY);
+  const found: string[] = [];
+  const requests: number[] = [];
+  for await (const { key } of listing.list("k/", { anyOrder: true })) {
+    found.push(key);
+    if (found.length % 10 === 1) requests.push(paged.calls.list);
+    if (found.length === 20) {
+      let isFirst = true;
+      paged.onCall(() => {
+        if (!isFirst) return undefined;
+        isFirst = false;
+        return { refuse: { status: 503, code: "SlowDown" } };
+      });
+    }
+  }
+  assert.deepEqual(found, keys);
+  assert.deepEqual(requests, [1, 2, 4, 5, 6], "one for each page, and one that was refused");
+  for await (const _ of listing.list("k/", { anyOrder: true })) break;
+  assert.equal(paged.calls.list, 7, "who stops asks for no more");
+  await listing.close();
+  await paged.close();
+});
+
+test("the age of what has no date is not known: it is never old", () => {
+  assert.equal(listedAtMs({}), Infinity);
+  assert.equal(listedAtMs({ LastModified: new Date(7) }), 7);
+  assert.equal(readAtMs(undefined, 1_000), 1_000);
+  assert.equal(readAtMs(new Date(7), 1_000), 7);
+});
+
 const create = (key: string) =>
   createExactly(store, key, BODY, {
     clock: systemTestClock,
@@ -60,6 +95,8 @@ for (
     [401, "Unauthorized", "store-denied"],
     [404, "NoSuchBucket", "store-denied"],
     [507, "InsufficientStorage", "store-full"],
+    [403, "QuotaExceeded", "store-full"],
+    [400, "XMinioStorageFull", "store-full"],
   ] as const
 ) {
   test(`${status} ${code} is ${fault}, and sent once`, async () => {
@@ -68,7 +105,8 @@ for (
     await assert.rejects(
       store.put("refused", BODY, { ifAbsent: true }),
       (error) =>
-        isFault(error, fault) && error.retriable && messageOf(error).includes("put refused"),
+        isFault(error, fault) && error.retriable && messageOf(error).includes("put refused") &&
+        error.isThrottled === (status === 503 || status === 429),
     );
     assert.equal(server.calls.put, earlier + 1);
     await assert.rejects(store.get("refused"), (error) => isFault(error, fault));
@@ -191,6 +229,20 @@ test("a part that fails is sent again; an upload that fails is aborted", async (
     (e) => isFault(e, "store-denied"),
   );
   assert.equal(server.openUploads, 0);
+});
+
+test("AutoMQ 3418: parts of an upload that is gone are not sent again, the next upload is a new one", async () => {
+  const gone = { refuse: { status: 404, code: "NoSuchUpload" } };
+  let multipart = 0;
+  server.onCall(({ op }) => op === "multipart" && ++multipart >= 3 ? gone : undefined);
+  await assert.rejects(
+    store.putParts("parts/gone", threeParts()),
+    (error) => isFault(error, "store-unavailable") && error.retriable,
+  );
+  assert.equal(multipart, 4, "begin, the first part, the refused one, and the abort");
+  server.onCall(() => undefined);
+  await store.putParts("parts/gone", threeParts());
+  assert.equal(server.objects.get("parts/gone")?.bytes.length, 300);
 });
 
 test("an upload whose completion got no answer is found complete", async () => {

@@ -30,7 +30,8 @@ import { prefixedStore } from "../object/prefixed.ts";
 import type { S3Options } from "./s3_store_client.ts";
 import { S3Requests } from "./s3_store_client.ts";
 import { s3ErrorInfo } from "./s3_store_fault.ts";
-import { uploadParts } from "./s3_store_multipart.ts";
+import { listedAtMs, readAtMs } from "./s3_store_dates.ts";
+import { repeat, uploadParts } from "./s3_store_multipart.ts";
 
 export type { S3Options } from "./s3_store_client.ts";
 
@@ -146,23 +147,40 @@ class S3Store implements ObjectStore {
         throw new Error(`unexpected status ${answer.status}`);
       }
       const { ContentLength: size = 0, LastModified } = answer.value;
-      return { key, size, lastModifiedMs: timeOf(LastModified), storeNowMs: answer.storeNowMs };
+      const { storeNowMs } = answer;
+      return { key, size, lastModifiedMs: readAtMs(LastModified, storeNowMs), storeNowMs };
     });
   }
 
   /** Sorts by itself, after the last page: not every S3 store lists in order. */
-  async *list(prefix: string, { startAfter }: ListOptions = {}): AsyncIterable<ObjectInfo> {
+  async *list(
+    prefix: string,
+    { startAfter, anyOrder = false }: ListOptions = {},
+  ): AsyncIterable<ObjectInfo> {
+    if (anyOrder) {
+      for await (const page of this.#pages(prefix, startAfter, true)) yield* page;
+      return;
+    }
     const found: ObjectInfo[] = [];
+    for await (const page of this.#pages(prefix, startAfter, false)) found.push(...page);
+    yield* found.toSorted((a, b) => a.key < b.key ? -1 : 1);
+  }
+
+  async *#pages(
+    prefix: string,
+    startAfter: string | undefined,
+    isRepeated: boolean,
+  ): AsyncGenerator<ObjectInfo[]> {
     let token: string | undefined;
     do {
-      const page = await this.#listPage(prefix, startAfter, token);
-      for (const { Key = "", Size = 0, LastModified } of page.Contents ?? []) {
-        if (startAfter !== undefined && Key <= startAfter) continue;
-        found.push({ key: Key, size: Size, lastModifiedMs: timeOf(LastModified) });
-      }
+      const ask = () => this.#listPage(prefix, startAfter, token);
+      const page = await (isRepeated ? repeat(this.#requests, ask) : ask());
+      yield (page.Contents ?? [])
+        .map((info) => ({ info, key: info.Key ?? "", size: info.Size ?? 0 }))
+        .filter(({ key }) => startAfter === undefined || key > startAfter)
+        .map(({ info, key, size }) => ({ key, size, lastModifiedMs: listedAtMs(info) }));
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
-    yield* found.toSorted((a, b) => a.key < b.key ? -1 : 1);
   }
 
   #listPage(prefix: string, startAfter: string | undefined, token: string | undefined) {
@@ -250,10 +268,6 @@ async function* joined(head: readonly Uint8Array[], rest: AsyncIterable<Uint8Arr
   yield* rest;
 }
 
-function timeOf(date: Date | undefined): number {
-  return date?.getTime() ?? 0;
-}
-
 async function bodyOf({ Body, ContentLength }: GetObjectCommandOutput): Promise<Uint8Array> {
   // Reading through a Response is cheaper than the client's own helper.
   const stream: unknown = Body;
@@ -278,5 +292,6 @@ function gotObject(
     throw new Error("the store ignored the range of a read");
   }
   const size = total === undefined ? bytes.length : Number(total);
-  return { key, size, lastModifiedMs: timeOf(answer.LastModified), storeNowMs, bytes };
+  const lastModifiedMs = readAtMs(answer.LastModified, storeNowMs);
+  return { key, size, lastModifiedMs, storeNowMs, bytes };
 }

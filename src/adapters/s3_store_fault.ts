@@ -41,9 +41,21 @@ const DENIED: ReadonlySet<string> = new Set([
   "InvalidBucketName",
 ]);
 
+/** "Slow down", as S3 says it and as proxies do. */
+const THROTTLES: ReadonlySet<number> = new Set([429, 503]);
+
+/** Names of several stores for the same: Ceph, MinIO, and those that follow them. */
+const FULL: ReadonlySet<string> = new Set([
+  "QuotaExceeded",
+  "XMinioAdminBucketQuotaExceeded",
+  "XMinioStorageFull",
+  "InsufficientStorage",
+]);
+
 function codeOf({ name, status }: S3ErrorInfo): FaultCode {
+  // Before the status: a quota that is used up is a 403 with some stores, and no question of rights.
+  if (FULL.has(name) || status === 507) return "store-full";
   if (DENIED.has(name) || status === 401 || status === 403) return "store-denied";
-  if (name === "QuotaExceeded" || status === 507) return "store-full";
   return "store-unavailable";
 }
 
@@ -55,6 +67,7 @@ export function s3Fault(error: unknown, what: string): FaultError {
   const status = info.status === 0 ? "" : ` (${info.status} ${info.name})`;
   return new FaultError(codeOf(info), `Cannot ${what}: ${text}${status}`, {
     retriable: true,
+    isThrottled: THROTTLES.has(info.status),
     cause: error,
   });
 }

@@ -13,6 +13,7 @@ import { isFault } from "../lib/errors.ts";
 import { STORE_ATTEMPTS_MAX } from "../lib/limits.ts";
 import { backoffMs } from "../object/backoff.ts";
 import type { S3Requests } from "./s3_store_client.ts";
+import { s3ErrorInfo } from "./s3_store_fault.ts";
 
 interface Upload {
   readonly Bucket: string;
@@ -107,12 +108,19 @@ async function abort(requests: S3Requests, upload: Upload): Promise<void> {
   ).catch(() => undefined);
 }
 
-async function repeat<T>({ clock }: S3Requests, work: () => Promise<T>): Promise<T> {
+/** Somebody aborted the upload, or it was completed without an answer: no repetition brings it back. */
+function isUploadGone(error: unknown): boolean {
+  return error instanceof Error && s3ErrorInfo(error.cause).name === "NoSuchUpload";
+}
+
+/** What can be asked a second time, when the store was away. */
+export async function repeat<T>({ clock }: S3Requests, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1;; attempt++) {
     try {
       return await work();
     } catch (error) {
-      const canRetry = isFault(error, "store-unavailable") && attempt < STORE_ATTEMPTS_MAX;
+      const canRetry = isFault(error, "store-unavailable") && !isUploadGone(error) &&
+        attempt < STORE_ATTEMPTS_MAX;
       if (!canRetry) throw error;
       await sleep(clock, backoffMs(attempt, { float: Math.random }));
     }

@@ -3,7 +3,9 @@
  * topics their defaults are derived from the topic table.
  */
 import { REPLICATION_FACTOR_MAX, REQUEST_BYTES_MAX, TOPIC_PARTITIONS_MAX } from "../lib/limits.ts";
+import { AUDIT_PROPERTIES } from "./audit_properties.ts";
 import { COMPACTION_PROPERTIES } from "./compaction_properties.ts";
+import { OPERATION_PROPERTIES } from "./operation_properties.ts";
 import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
 import { STORAGE_PROPERTIES } from "./storage_properties.ts";
 import { TOPIC_PROPERTIES, type TopicProperty } from "./topic_properties.ts";
@@ -76,6 +78,8 @@ const OWN: readonly Property[] = [
       "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
   },
   ...COMPACTION_PROPERTIES,
+  ...AUDIT_PROPERTIES,
+  ...OPERATION_PROPERTIES,
   ...STORAGE_PROPERTIES,
 ];
 

@@ -12,8 +12,8 @@ import {
   COMPACTION_OBJECTS_MIN,
   COMPACTION_SET_OBJECTS_MAX,
   COMPACTION_SET_STREAMS_MAX,
+  COMPACTION_SPLIT_BYTES,
   COMPACTION_STREAM_OBJECTS_MAX,
-  STREAM_OBJECT_SPLIT_BYTES,
 } from "../lib/limits.ts";
 import { ownLong, type Property } from "./property.ts";
 
@@ -45,7 +45,7 @@ export const COMPACTION_PROPERTIES: readonly Property[] = [
     "compaction.bytes.per.second",
     COMPACTION_BYTES_PER_S,
     [MIB, MAX],
-    "Bytes that it reads per second.",
+    "Bytes that it may read per second in any case; more while uploads are fast.",
   ),
   ownLong(
     "compaction.objects.min",
@@ -55,7 +55,7 @@ export const COMPACTION_PROPERTIES: readonly Property[] = [
   ),
   ownLong(
     "compaction.split.bytes",
-    STREAM_OBJECT_SPLIT_BYTES,
+    COMPACTION_SPLIT_BYTES,
     [1, MAX],
     "More bytes of one stream than this leave the objects that streams share.",
   ),

@@ -263,6 +263,34 @@ test("property: no bytes crash the server, and others go on", async () => {
   assert.equal(broker.services.permits.produce.free, 1 << 28, "all permits are back");
 });
 
+test("without produce permits producers are not read any further; fetches and others go on", async () => {
+  const { broker, connect, settle } = await rig();
+  const { produce: permits } = broker.services.permits;
+  await broker.log("t");
+  const first = connect();
+  first.push(produce(broker, 1));
+  await settle();
+  assert.deepEqual(first.answers(), [1]);
+  assert.ok(permits.tryAcquire(permits.limit), "others hold all of them");
+  const producers = [connect(), connect()];
+  for (let i = 0; i < 50; i++) {
+    for (const producer of producers) producer.push(produce(broker, i));
+    await settle();
+  }
+  // The chunk that waits, and one more that is read ahead.
+  for (const { reads } of producers) assert.ok(reads <= 3, `${reads} chunks were read`);
+  assert.equal((await broker.log("t")).logEndOffset, 1, "nothing was admitted");
+  const consumer = connect();
+  consumer.push(concatBytes([metadata(1), fetchAll(2)]));
+  await settle();
+  assert.deepEqual(consumer.answers(), [1, 2]);
+  permits.release(permits.limit);
+  await settle();
+  assert.equal((await broker.log("t")).logEndOffset, 101);
+  for (const producer of producers) assert.equal(producer.answers().length, 50);
+  assert.equal(permits.free, permits.limit);
+});
+
 test("a client that never reads stops being read, and is closed in the end", async () => {
   const { broker, connect, settle } = await rig();
   const connection = connect();

@@ -288,7 +288,8 @@ async function readAll(
   held.hot = takePermits(options.hotPermits, wanted);
   const answer = new Answer(targets.length, held.hot > 0 ? wanted : 1);
   const cold = await readHot(targets, answer, options);
-  const hotBytes = answer.bytes;
+  // Before anything waits for objects: hot fetches of others must not go short meanwhile.
+  held.keepHot(answer.bytes);
   const [first] = cold;
   if (first !== undefined) {
     const isSatisfied = answer.bytes >= Math.max(1, options.bytesMin) || answer.hasError;
@@ -299,7 +300,6 @@ async function readAll(
       await readCold(held.cold > 0 ? cold : [first], answer, room);
     }
   }
-  held.keepHot(hotBytes);
   return answer;
 }
 

@@ -17,6 +17,7 @@ import type { Requester } from "../controller/command.ts";
 import { partitionKey, type PartitionRow, type TopicRow } from "../controller/image.ts";
 import type { Change, MetadataStore } from "../controller/metadata_store.ts";
 import { FailurePauses } from "./failure_pauses.ts";
+import { type NamedLog, showPartitions } from "./partition_metrics.ts";
 import type { TopicConfigs } from "./topic_config.ts";
 
 export interface OpenLogOptions {
@@ -48,6 +49,8 @@ export interface PartitionsOptions {
   readonly openLog: OpenLog;
   /** What a topic's overrides amount to. */
   readonly configOf: (overrides: TopicConfigs) => LogConfig;
+  /** Partitions with rows of their own in the metrics; none when absent. */
+  readonly metricRowsMax?: number;
 }
 
 export type Located =
@@ -88,6 +91,7 @@ class LedPartitions implements Partitions {
   /** With the row as it was: another leader epoch begins without a pause. */
   readonly #failures: FailurePauses<string, PartitionRow>;
   readonly #unsubscribe: () => void;
+  readonly #hide: () => void;
   readonly #tickMs: number;
   #cancelTick: Cancel;
   #stopped = false;
@@ -99,6 +103,7 @@ class LedPartitions implements Partitions {
     this.#tickMs = Math.min(PARTITION_TICK_MS, options.configOf({}).retentionCheckMs);
     this.#cancelTick = options.env.clock.after(this.#tickMs, () => this.#tickAll());
     this.#unsubscribe = options.metadata.onChange((change) => this.#follow(change));
+    this.#hide = showPartitions(options.env, () => this.#named(), options.metricRowsMax ?? 0);
   }
 
   get size(): number {
@@ -126,10 +131,19 @@ class LedPartitions implements Partitions {
     this.#stopped = true;
     this.#cancelTick();
     this.#unsubscribe();
+    this.#hide();
     await Promise.all([...this.#open].map(([key, { log }]) => this.#retire(key, log)));
     // A log that was just being opened closes itself again, and the storage below must still be there.
     await this.#opening.settled();
     await Promise.all(this.#closing.values());
+  }
+
+  #named(): NamedLog[] {
+    const { topics } = this.#options.metadata.view();
+    return [...this.#open.values()].flatMap(({ topicId, partition, log }) => {
+      const topic = topics.get(topicId)?.name;
+      return topic === undefined ? [] : [{ topic, partition, log }];
+    });
   }
 
   #rows(topicId: Uuid, partition: number): { topic: TopicRow; row: PartitionRow } | null {

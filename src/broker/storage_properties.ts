@@ -1,6 +1,10 @@
-/** The broker properties of the write-ahead log, the log cache and the upload. */
+/** The broker properties of the write-ahead log, the log cache, the upload and what is kept of the past. */
 import {
   LOG_CACHE_BYTES_MAX,
+  METADATA_EVIDENCE_AGE_MS_MAX,
+  METADATA_SNAPSHOT_ENTRIES,
+  METADATA_TRIM_AGE_MS_MIN,
+  OBJECT_RETAIN_AGE_MS_MIN,
   STREAM_OBJECT_SPLIT_BYTES,
   UNCOMMITTED_AGE_MS_MAX,
   UPLOAD_BLOCK_BYTES,
@@ -68,5 +72,24 @@ export const STORAGE_PROPERTIES: readonly Property[] = [
     [0, MAX],
     "Rate of uploads; 0 follows the producers, at twice their rate. It does not hold while room is " +
       "short, and when somebody waits for an upload.",
+  ),
+  ownLong(
+    "objects.retain.ms",
+    OBJECT_RETAIN_AGE_MS_MIN,
+    [10_000, MAX],
+    "How long an object that nobody needs any more stays in the store; longer than the longest read.",
+  ),
+  ownLong(
+    "metadata.snapshot.entries",
+    METADATA_SNAPSHOT_ENTRIES,
+    [10, 1_000_000],
+    "Metadata entries after which a snapshot is written, so that a start need not read them.",
+  ),
+  ownLong(
+    "metadata.trim.age.ms",
+    METADATA_TRIM_AGE_MS_MIN,
+    [2 * METADATA_EVIDENCE_AGE_MS_MAX, MAX],
+    "How long a snapshot stands before the entries below it are deleted; longer than any process is " +
+      "stopped, and at least skerry.objects.retain.ms.",
   ),
 ];

@@ -60,7 +60,6 @@ test("an option that the command does not know is refused, whatever the command"
     [["fsck", "--seconds", "3"], /--seconds: fsck/],
     [["cost", "--metrics", "m", "--store", "memory:"], /--store: cost/],
     [["cost", "--metrics", "m", "--set", "a=1", "--set", "b=1"], /--set: cost/],
-    [["cost", "--metrics", "m", "--config", "f"], /--config: cost/],
     [["cost", "--metrics", "m", "--repair"], /--repair: cost/],
     [["help", "--node-id", "1"], /--node-id: help/],
   ];

@@ -36,7 +36,7 @@ interface ToolOption {
 /** Options that `serve` does not know. */
 export const TOOL_OPTIONS: Readonly<Record<string, ToolOption>> = {
   "json": {
-    of: ["inspect", "fsck", "cost"],
+    of: ["inspect", "fsck", "copy", "features", "cost"],
     isSwitch: true,
     help: "one JSON document instead of lines",
   },
@@ -45,6 +45,11 @@ export const TOOL_OPTIONS: Readonly<Record<string, ToolOption>> = {
     of: ["fsck"],
     isSwitch: true,
     help: "with --repair: cut a WAL that keeps its node from starting",
+  },
+  "to": {
+    of: ["copy"],
+    isSwitch: false,
+    help: "store for the copy: dir:PATH or s3://BUCKET/PREFIX",
   },
   "metrics": {
     of: ["cost"],
@@ -57,6 +62,8 @@ export const TOOL_OPTIONS: Readonly<Record<string, ToolOption>> = {
 interface Command {
   /** Whether it knows all options of a broker: where its store lies is among them. */
   readonly isConfigured: boolean;
+  /** Whether it reads the file of --config all the same. */
+  readonly readsFile?: boolean;
   readonly operands: number;
 }
 
@@ -64,12 +71,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   serve: { isConfigured: true, operands: 0 },
   inspect: { isConfigured: true, operands: 1 },
   fsck: { isConfigured: true, operands: 0 },
-  cost: { isConfigured: false, operands: 0 },
+  copy: { isConfigured: true, operands: 0 },
+  features: { isConfigured: true, operands: 0 },
+  cost: { isConfigured: false, readsFile: true, operands: 0 },
   help: { isConfigured: false, operands: 0 },
 };
 
 /** Options that may stand without a value. */
 const BARE: ReadonlySet<string> = new Set([
+  "create-cluster",
   "s3-path-style",
   ...Object.keys(TOOL_OPTIONS).filter((name) => TOOL_OPTIONS[name]!.isSwitch),
 ]);
@@ -161,7 +171,12 @@ export function optionsGiven(
   ];
 }
 
-function knows(command: string, { isConfigured }: Command, option: string): boolean {
+function knows(
+  command: string,
+  { isConfigured, readsFile = false }: Command,
+  option: string,
+): boolean {
+  if (option === "config" && readsFile) return true;
   return TOOL_OPTIONS[option]?.of.includes(command) ?? isConfigured;
 }
 
@@ -177,13 +192,17 @@ export function helpText(version: string): string {
     "Usage: skerry serve [options]   runs a broker; without options one on this machine, on a directory",
     "       skerry inspect KEY|FILE [--store ...] [--json]   any stored object in words",
     "       skerry fsck [--store ...] [--json] [--repair [--accept-loss]]   prove a store at rest",
-    "       skerry cost --metrics URL|FILE [--seconds N] [--json]   what its requests cost",
+    "       skerry copy --store FROM --to TO [--cluster-id NEW] [--json]   a cluster under another id",
+    "       skerry features [--store ...] [--json]   feature levels, for upgrades and rollbacks",
+    "       skerry cost --metrics URL|FILE [--seconds N] [--config FILE] [--json]   what its requests cost",
     "",
     "Options, with [defaults]:",
     ...rows,
     `  --${"set".padEnd(15)} PROPERTY=VALUE, may be repeated`,
     `  ${"".padEnd(17)} a Kafka broker property, or one of Skerry's own: skerry.*`,
-    `  --${"config".padEnd(15)} FILE: JSON with the names above and "kafka": {"PROPERTY": VALUE}`,
+    `  --${
+      "config".padEnd(15)
+    } FILE: JSON with the names above, "kafka": {"PROPERTY": VALUE} and "prices" for cost`,
     ...Object.entries(TOOL_OPTIONS).map(([name, { of, help }]) =>
       `  --${name.padEnd(15)} (${of.join(", ")}) ${help}`
     ),
@@ -205,6 +224,7 @@ export function helpText(version: string): string {
     "  4  another process with this node id took over",
     "  5  stored data is damaged or missing: nothing was changed, the last line names it",
     "  1  anything else: a bug; of fsck also that a node wrote meanwhile",
+    "141  nobody reads what a tool prints any more",
     "",
     "Examples:",
     "  skerry serve",

@@ -1,11 +1,13 @@
 /** `skerry cost`: what a node's requests to its store cost, by the counters of its metrics. */
 import { readFile } from "node:fs/promises";
-import { PRICES } from "../config/prices.ts";
+import { resolvePrices } from "../config/config.ts";
+import type { StorePrices } from "../config/prices.ts";
 import { sleep } from "../env/clock.ts";
 import { costLines, costOf, readUsage, type Usage } from "../inspect/cost.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
 import type { Arguments } from "./args.ts";
 import { EXIT } from "./exit.ts";
+import { readSources } from "./serve.ts";
 import { configFault, isSet, runTool, toolEnv } from "./tool_store.ts";
 
 const SECONDS_DEFAULT = 10;
@@ -38,11 +40,18 @@ function secondsOf(text: string | undefined): number {
   throw configFault(`Cannot use --seconds ${text}: allowed is a number up to ${SECONDS_MAX}`);
 }
 
+async function pricesOf(args: Arguments): Promise<readonly StorePrices[]> {
+  const resolved = resolvePrices((await readSources(args)).file);
+  if (!resolved.ok) throw configFault(resolved.errors.join("\n"));
+  return resolved.prices;
+}
+
 export function costCommand(args: Arguments): Promise<number> {
   return runTool(async () => {
     const { metrics: place, seconds } = args.flags;
     if (place === undefined) throw configFault("Cannot tell the cost: give --metrics URL or FILE");
     const waitMs = secondsOf(seconds) * 1_000;
+    const prices = await pricesOf(args);
     const { clock } = toolEnv();
     const startedMs = clock.monotonicMs();
     const first = await look(place);
@@ -53,7 +62,7 @@ export function costCommand(args: Arguments): Promise<number> {
       usage = await look(place);
       before = { usage: first, seconds: (clock.monotonicMs() - startedMs) / 1_000 };
     }
-    const report = costOf({ before, usage, prices: PRICES });
+    const report = costOf({ before, usage, prices });
     const text = isSet(args, "json") ? JSON.stringify(report) : costLines(report).join("\n");
     process.stdout.write(`${text}\n`);
     return EXIT.ok;

@@ -8,6 +8,8 @@ export const EXIT = {
   config: 2,
   fenced: 4,
   data: 5,
+  /** Whoever read our output has had enough: 128 and the number of SIGPIPE, as from any tool. */
+  pipe: 141,
 } as const;
 
 const CODES: Readonly<Partial<Record<FaultCode, number>>> = {

@@ -55,7 +55,7 @@ function summaryLines(summary: FsckSummary): string[] {
     }, metadata up to ${summary.position}: ${streams} streams, ` +
     `${dataObjects} data objects, ${walObjects} WAL objects, ${metadataEntries} metadata entries, ` +
     `${summary.bytes} bytes in ${summary.keys} keys`,
-    `reclaimable: ${garbageBytes} bytes by the node itself, ${orphanBytes} bytes by fsck --repair`,
+    `reclaimable: ${garbageBytes} bytes by the node itself, ${orphanBytes} bytes by an audit or fsck --repair`,
     `${VERDICTS[summary.verdict]}${summary.damages > 0 ? ` (${summary.damages} findings)` : ""}`,
   ];
 }

@@ -1,8 +1,10 @@
 /** Entry of the executable: picks the command, prints, and turns outcomes into exit codes. */
 import { type Arguments, helpText, parseArguments } from "./args.ts";
+import { copyCommand } from "./copy.ts";
 import { costCommand } from "./cost.ts";
 import { VERSION } from "../lib/version.ts";
 import { EXIT } from "./exit.ts";
+import { featuresCommand } from "./features.ts";
 import { fsckCommand } from "./fsck.ts";
 import { inspectCommand } from "./inspect.ts";
 import { serve } from "./serve.ts";
@@ -11,6 +13,8 @@ const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> =
   serve,
   inspect: inspectCommand,
   fsck: fsckCommand,
+  copy: copyCommand,
+  features: featuresCommand,
   cost: costCommand,
 };
 

@@ -9,12 +9,23 @@ export interface Printer {
   end(): Promise<void>;
 }
 
-/** Resolves once standard output has taken the text. */
+/** Nobody reads standard output any more. */
+export class PipeClosed extends Error {
+  override readonly name = "PipeClosed";
+}
+
+function failureOf(error: Error): Error {
+  return "code" in error && error.code === "EPIPE"
+    ? new PipeClosed("standard output", { cause: error })
+    : error;
+}
+
+/** Resolves once standard output has taken the text. Rejects with PipeClosed when nobody will. */
 function writeOut(text: string): Promise<void> {
   // Each write tells its own failure.
   if (process.stdout.listenerCount("error") === 0) process.stdout.on("error", () => {});
   return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => error ? reject(error) : resolve());
+    process.stdout.write(text, (error) => error ? reject(failureOf(error)) : resolve());
   });
 }
 

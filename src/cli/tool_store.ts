@@ -7,7 +7,8 @@ import { FaultError, messageOf } from "../lib/errors.ts";
 import { retryingStore } from "../object/retrying.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { type Arguments, TOOL_OPTIONS } from "./args.ts";
-import { exitCodeOf } from "./exit.ts";
+import { EXIT, exitCodeOf } from "./exit.ts";
+import { PipeClosed } from "./printer.ts";
 import { openReadOnlyDir } from "./read_only_dir.ts";
 import { fail, readSources } from "./serve.ts";
 
@@ -26,7 +27,7 @@ export function isSet(args: Arguments, name: string): boolean {
 }
 
 /** From the options that `serve` knows; the command reads its own. */
-async function configOf(args: Arguments): Promise<Config> {
+export async function configOf(args: Arguments): Promise<Config> {
   const sources = await readSources(args);
   const resolved = resolveConfig({ ...sources, flags: serveFlags(args) });
   if (!resolved.ok) throw configFault(resolved.errors.join("\n"));
@@ -51,11 +52,12 @@ export async function openToolStore(
   return retryingStore(await openStore(config, env), env);
 }
 
-/** Runs a tool; a fault becomes one line and an exit code. */
+/** Runs a tool; a fault becomes one line and an exit code. A reader that went away is no fault. */
 export async function runTool(work: () => Promise<number>): Promise<number> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof PipeClosed) return EXIT.pipe;
     return fail([messageOf(error)], exitCodeOf(error));
   }
 }

@@ -225,8 +225,22 @@ describe("cost", () => {
     const text = await runBroker(["cost", "--metrics", file]);
     assert.equal(text.code, 0);
     assert.match(text.output, /^S3 Standard +\$\d+\.\d+ +\$\d+\.\d+ +-$/m);
+    assert.match(text.output, /^wal +\d+ +0 +\d+ +\$/m, "by class");
+    const table = join(place.path, "prices.json");
+    const ours = { store: "ours", perMillionWrites: 1_000_000, perMillionReads: 0 };
+    writeFileSync(table, JSON.stringify({ prices: [ours] }));
+    const priced = await runBroker(["cost", "--metrics", file, "--config", table, "--json"]);
+    const { usage, costs } = JSON.parse(priced.output) as typeof report;
+    assert.deepEqual([costs[0]!.store, costs[0]!.total], ["ours", usage.writes]);
+    writeFileSync(table, JSON.stringify({ prices: "none" }));
     for (
-      const words of [[], ["--metrics", "package.json"], ["--metrics", file, "--seconds", "x"]]
+      const words of [
+        [],
+        ["--metrics", "package.json"],
+        ["--metrics", file, "--seconds", "x"],
+        ["--metrics", file, "--config", table],
+        ["--metrics", file, "--store", "memory:"],
+      ]
     ) {
       assert.equal((await runBroker(["cost", ...words])).code, 2);
     }

@@ -12,6 +12,7 @@ import {
   OPTIONS,
   type StoreLocation,
 } from "./options.ts";
+import { PRICES_ALLOWED, priceTableSchema, type StorePrices, withPrices } from "./prices.ts";
 
 export interface S3Credentials {
   readonly accessKeyId: string;
@@ -35,6 +36,7 @@ export interface Config {
   readonly httpListen: HostPort | null;
   readonly nodeId: number;
   readonly clusterId: string | null;
+  readonly createCluster: boolean;
   readonly logFormat: "text" | "json";
   readonly logLevel: "debug" | "info" | "warn" | "error";
   /** Kafka broker properties and `skerry.*` ones; checked by the broker's own table. */
@@ -84,23 +86,55 @@ const AWS_NAMES: Partial<Record<OptionName, readonly string[]>> = {
 type Scalar = v.InferOutput<typeof scalar>;
 type FileValues = Readonly<Record<string, Scalar | Readonly<Record<string, unknown>> | undefined>>;
 
-function readFile(sources: ConfigSources, errors: string[]): FileValues {
-  if (sources.file === null) return {};
-  if (Array.isArray(sources.file.value)) {
-    errors.push(`Cannot use ${sources.file.name}: an array: allowed is one JSON object`);
-    return {};
-  }
-  const result = v.safeParse(fileSchema, sources.file.value);
+interface FileContent {
+  readonly values: FileValues;
+  readonly prices: readonly StorePrices[];
+}
+
+/** Looked at by itself: it is the one key with more than plain values, and only `cost` needs it. */
+function readPrices(value: unknown, file: string, errors: string[]): readonly StorePrices[] {
+  if (value === undefined) return [];
+  const result = v.safeParse(priceTableSchema, value);
   if (result.success) return result.output;
+  const [first] = result.issues;
+  const place = v.getDotPath(first);
+  const key = place === null ? "prices" : `prices.${place}`;
+  errors.push(`Cannot use ${key} in ${file}: ${first.received}: allowed is ${PRICES_ALLOWED}`);
+  return [];
+}
+
+function readFile(sources: ConfigSources, errors: string[]): FileContent {
+  const nothing = { values: {}, prices: [] };
+  if (sources.file === null) return nothing;
+  const { name, value } = sources.file;
+  if (Array.isArray(value)) {
+    errors.push(`Cannot use ${name}: an array: allowed is one JSON object`);
+    return nothing;
+  }
+  const { prices: table, ...others } = v.is(properties, value) ? value : { prices: undefined };
+  const prices = readPrices(table, name, errors);
+  const result = v.safeParse(fileSchema, v.is(properties, value) ? others : value);
+  if (result.success) return { values: result.output, prices };
   for (const issue of result.issues) {
     const key = v.getDotPath(issue) ?? "(top level)";
     errors.push(
-      `Cannot use ${key} in ${sources.file.name}: ${issue.received}: allowed are ${
+      `Cannot use ${key} in ${name}: ${issue.received}: allowed are ${
         OPTION_NAMES.join(", ")
-      } and kafka, each with a plain value`,
+      } and kafka, each with a plain value, and prices`,
     );
   }
-  return {};
+  return nothing;
+}
+
+export type PricesResult =
+  | { readonly ok: true; readonly prices: readonly StorePrices[] }
+  | { readonly ok: false; readonly errors: readonly string[] };
+
+/** The price table: that of the file, then the list prices of stores that it does not name. */
+export function resolvePrices(file: ConfigSources["file"]): PricesResult {
+  const errors: string[] = [];
+  const { prices } = readFile({ flags: {}, sets: [], environment: {}, file }, errors);
+  return errors.length > 0 ? { ok: false, errors } : { ok: true, prices: withPrices(prices) };
 }
 
 function fromEnvironment(name: OptionName, sources: ConfigSources): Found | null {
@@ -201,7 +235,7 @@ function unknownFlags(sources: ConfigSources): string[] {
 
 export function resolveConfig(sources: ConfigSources): ConfigResult {
   const errors = unknownFlags(sources);
-  const file = readFile(sources, errors);
+  const { values: file } = readFile(sources, errors);
   const options = parseOptions(sources, file, errors);
   const kafka = kafkaProperties(sources, file, errors);
   const s3Credentials = credentials(sources.environment);
@@ -226,6 +260,7 @@ export function resolveConfig(sources: ConfigSources): ConfigResult {
       httpListen: options["http-listen"],
       nodeId: options["node-id"]!,
       clusterId: options["cluster-id"],
+      createCluster: options["create-cluster"]!,
       logFormat: options["log-format"]!,
       logLevel: options["log-level"]!,
       kafka,

@@ -125,6 +125,13 @@ export const OPTIONS = {
     allowed: CLUSTER_ID_ALLOWED,
     help: "names a new cluster (a random id without it); must equal the id of the one in the store",
   },
+  "create-cluster": {
+    schema: flag,
+    fallback: "true",
+    allowed: "true or false",
+    help:
+      "whether a store without a cluster gets one; false where it exists, so that an emptied store is noticed",
+  },
   "log-format": {
     schema: v.picklist(["text", "json"]),
     fallback: "text",

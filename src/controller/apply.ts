@@ -12,7 +12,6 @@ import {
   applyStreamDeleted,
   applyStreamOpened,
   applyStreamTrimmed,
-  isTagOf,
 } from "./apply_streams.ts";
 import { idBlockKey, partitionKey, walKey } from "./image.ts";
 import type { MetadataRecord, RecordOf } from "./record.ts";
@@ -105,9 +104,7 @@ function applyTopicDeleted(draft: Draft, topicId: Uuid, at: Position): void {
     if (metaStream !== null) applyStreamDeleted(draft, metaStream, at);
     draft.partitions.delete(key);
   }
-  for (const { streamId, tag } of draft.streams.values()) {
-    if (isTagOf(tag, topicId)) applyStreamDeleted(draft, streamId, at);
-  }
+  for (const streamId of draft.streamsOf(topicId)) applyStreamDeleted(draft, streamId, at);
   draft.topics.delete(topicId);
   draft.topicIds.delete(topic.name);
 }
@@ -186,6 +183,9 @@ export function apply(draft: Draft, record: MetadataRecord, at: Position): void 
       return draft.kv.delete(record.key);
     case "producer-ids":
       draft.nextProducerId = record.next;
+      return;
+    case "feature-level":
+      draft.featureLevel = record.level;
       return;
     default:
       return unreachable(record);

@@ -57,9 +57,15 @@ function streamObjectRow(object: StreamObjectRecord, order: Position): ObjectRow
   };
 }
 
-function byOffset(draft: Draft, ids: readonly ObjectId[]): ObjectId[] {
-  const start = (id: ObjectId) => draft.objects.get(id)!.stream!.start;
-  return ids.toSorted((a, b) => start(a) - start(b));
+/** In order of offsets; uploads come last, so the place is looked for from the end. */
+function withObject(
+  draft: Draft,
+  ids: readonly ObjectId[],
+  { objectId, start }: StreamObjectRecord,
+): ObjectId[] {
+  let place = ids.length;
+  while (place > 0 && draft.objects.get(ids[place - 1]!)!.stream!.start > start) place--;
+  return ids.toSpliced(place, 0, objectId);
 }
 
 /** An object of a stream that is gone, or wholly below its start, is destroyed at once: no leak. */
@@ -69,7 +75,7 @@ function addStreamObject(draft: Draft, object: StreamObjectRecord, at: Position)
   if (stream === undefined || object.end <= stream.start) {
     return destroyObject(draft, object.objectId, at);
   }
-  const objects = byOffset(draft, [...stream.objects, object.objectId]);
+  const objects = withObject(draft, stream.objects, object);
   draft.streams.set(object.streamId, { ...stream, objects });
 }
 
@@ -172,7 +178,12 @@ export function applyPurged(draft: Draft, record: RecordOf<"purged">): void {
   for (const [key, block] of draft.idBlocks.entries()) {
     const gone = inside(spans, block.from, block.to);
     if (gone.length === 0) continue;
-    draft.idBlocks.set(key, { ...block, purged: mergeSpans([...block.purged, ...gone]) });
+    const purged = mergeSpans([...block.purged, ...gone]);
+    // A block without an id left says no more than none: blocks are as many as their live objects need.
+    const isSpent = purged.length === 1 && purged[0]!.start <= block.from &&
+      purged[0]!.end >= block.to;
+    if (isSpent) draft.idBlocks.delete(key);
+    else draft.idBlocks.set(key, { ...block, purged });
   }
   for (const { nodeId, epoch, from } of record.blocks) {
     draft.idBlocks.delete(idBlockKey(nodeId, epoch, from));

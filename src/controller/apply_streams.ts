@@ -1,14 +1,9 @@
 /** Stream records: ranges of ownership, trim, deletion. */
 import type { Offset, Position, StreamId } from "../lib/brand.ts";
-import type { Uuid } from "../lib/uuid.ts";
 import { destroyObject } from "./apply_objects.ts";
 import type { RangeRow, StreamRow } from "./image.ts";
 import type { RecordOf } from "./record.ts";
 import type { Draft } from "./state.ts";
-
-export function isTagOf(tag: string | null, topicId: Uuid): boolean {
-  return tag?.startsWith(`${topicId}/`) === true;
-}
 
 export function applyStreamCreated(draft: Draft, record: RecordOf<"stream-created">): void {
   const { streamId, nodeId, nodeEpoch, epoch, tag } = record;
@@ -69,9 +64,11 @@ export function applyStreamTrimmed(
   const ranges = row.ranges
     .filter((range, i) => i === last || (range.end ?? row.end) > start)
     .map((range) => ({ ...range, start: Math.max(range.start, Math.min(start, row.end)) }));
-  const objects = row.objects.filter((id) => draft.objects.get(id)!.stream!.end > start);
-  const kept = new Set(objects);
-  for (const id of row.objects) if (!kept.has(id)) destroyObject(draft, id, at);
+  // In order of offsets: the first one that reaches further ends the search.
+  const first = row.objects.findIndex((id) => draft.objects.get(id)!.stream!.end > start);
+  const dead = first < 0 ? row.objects.length : first;
+  for (const id of row.objects.slice(0, dead)) destroyObject(draft, id, at);
+  const objects = row.objects.slice(dead);
   draft.streams.set(streamId, { ...row, start, ranges, objects });
 }
 

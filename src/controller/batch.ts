@@ -126,7 +126,8 @@ export function decideBatch(
   }
   const writer = writerOf(replica, commands.slice(0, settled.length), identity);
   const { clusterId } = replica.state;
-  const head = { at, previous: replica.lastHash, clusterId, writer };
+  const { featureLevel } = draft;
+  const head = { at, previous: replica.lastHash, clusterId, writer, featureLevel };
   const entry = records.length === 0 ? null : encodeEntry(head, records);
   return { at, draft, writer, settled, bytes: entry };
 }

@@ -8,9 +8,9 @@ import { seededRandom } from "../env/random.ts";
 import { toUtf8 } from "../lib/bytes.ts";
 import { isFault } from "../lib/errors.ts";
 import { createMemoryStore } from "../object/memory.ts";
-import { CLUSTER_KEY, logKey } from "../object/object_key.ts";
-import { position } from "../lib/brand.ts";
-import { newClusterId, openCluster } from "./cluster.ts";
+import { CLUSTER_KEY, dataKey, logKey } from "../object/object_key.ts";
+import { objectId, position } from "../lib/brand.ts";
+import { newClusterId, openCluster, readCluster } from "./cluster.ts";
 
 const clock = createFakeClock();
 
@@ -47,6 +47,24 @@ test("metadata without its cluster object is a loss, not a new cluster", async (
   assert.equal(await store.get(CLUSTER_KEY), null);
   assert.equal((await openCluster(store, options(1, "Küste 7"))).clusterId, "Küste 7");
   assert.equal((await openCluster(store, options(1))).clusterId, "Küste 7");
+});
+
+test("data of the cluster that is asked for, without any metadata: a loss, or half a copy", async () => {
+  const store = createMemoryStore(clock);
+  await store.put(dataKey("copy", objectId(700)), toUtf8("data"));
+  await assert.rejects(
+    openCluster(store, options(1, "copy")),
+    (error) => isFault(error, "corrupt") && /no metadata/.test(String(error)),
+  );
+  assert.equal(await store.get(CLUSTER_KEY), null);
+});
+
+test("a cluster further down in the bucket does not stand in the way of a first start", async () => {
+  const store = createMemoryStore(clock);
+  for (const key of [dataKey("below", objectId(1)), logKey("below", position(1)), CLUSTER_KEY]) {
+    await store.put(`team/${key}`, toUtf8("x"));
+  }
+  assert.equal((await openCluster(store, options(1, "above"))).clusterId, "above");
 });
 
 test("a first start that is behind another one takes its cluster", async () => {
@@ -94,4 +112,26 @@ test("another cluster, a newer build, a bad name, a broken object", async () => 
     await write(json);
     await assert.rejects(openCluster(store, options(1)), (error) => isFault(error, "corrupt"));
   }
+});
+
+test("its checksum: golden bytes, every changed bit, and objects of before it was there", async () => {
+  const store = createMemoryStore(clock);
+  await openCluster(store, { ...options(1, "one"), featureLevel: 1 });
+  const { bytes } = (await store.get(CLUSTER_KEY))!;
+  // CRC-32C of the JSON of the first three fields, by another implementation.
+  const golden = `{"clusterId":"one","formatVersion":1,"featureLevel":1,"crc32c":3014150480}\n`;
+  assert.equal(new TextDecoder().decode(bytes), golden);
+  const whole = readCluster(bytes);
+  for (let bit = 0; bit < 8 * bytes.length; bit++) {
+    const changed = bytes.slice();
+    changed[bit >>> 3]! ^= 1 << (bit & 7);
+    try {
+      // Only what does not belong to the content may change: blanks, and the name of the checksum itself.
+      assert.deepEqual(readCluster(changed), whole, `bit ${bit}`);
+    } catch (error) {
+      assert.ok(isFault(error), `bit ${bit}: ${error}`);
+    }
+  }
+  const old = toUtf8(`{"clusterId":"one","formatVersion":1,"featureLevel":1}\n`);
+  assert.equal(readCluster(old).clusterId, "one");
 });

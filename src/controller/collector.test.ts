@@ -11,6 +11,7 @@ import {
 } from "../../tests/support/controller_world.ts";
 import { type FaultyStore, faultyStore } from "../../tests/support/faulty_store.ts";
 import { MetadataWorld } from "../../tests/support/metadata_world.ts";
+import { keysOf } from "../../tests/support/keys_of.ts";
 import { nodeId, objectId, streamEpoch, type StreamId } from "../lib/brand.ts";
 import { isFault } from "../lib/errors.ts";
 import { CLUSTER_KEY, dataKey, walEpochPrefix } from "../object/object_key.ts";
@@ -70,11 +71,8 @@ class Setup {
   }
 
   async stored(): Promise<string[]> {
-    const keys: string[] = [];
-    for await (const { key } of this.world.base.list("")) {
-      if (key.includes(`_kafka_${CLUSTER}/`) && !key.startsWith("meta/")) keys.push(key);
-    }
-    return keys;
+    const keys = await keysOf(this.world.base);
+    return keys.filter((key) => key.includes(`_kafka_${CLUSTER}/`) && !key.startsWith("meta/"));
   }
 
   get rows(): number {
@@ -97,6 +95,26 @@ test("destroyed objects go after the retention, then their rows; committed ones 
   assert.deepEqual(await setup.collector.collect(), NOTHING);
   assert.equal(setup.metadata.view().at, at, "nothing to do: nothing is written");
   assert.equal(setup.store.calls.length, calls, "nor asked");
+});
+
+test("another retention than 15 minutes", async () => {
+  const setup = await new Setup().open(1);
+  await setup.objects(5, 3);
+  const { store, metadata, by } = setup;
+  const collector = createCollector({
+    store,
+    env: (await setup.world.open(1)).env,
+    clusterId: CLUSTER,
+    metadata,
+    requester: () => by,
+    intervalMs: null,
+    retainMs: 20_000,
+  });
+  await setup.world.clock.advance(19_000);
+  assert.equal((await collector.collect()).deleted, 0);
+  await setup.world.clock.advance(2_000);
+  assert.equal((await collector.collect()).deleted, 3);
+  await collector.close();
 });
 
 test("only what is old enough goes", async () => {

@@ -1,11 +1,12 @@
 /**
- * Deletes what metadata calls garbage: destroyed objects after T_RETAIN, never committed objects of this
- * node's dead incarnations, and WALs whose seal is older than T_SEAL. Metadata first, then the store,
- * then the purge of what the store confirmed; a crash anywhere repeats a delete and harms nothing.
+ * Deletes what metadata calls garbage: destroyed objects after T_RETAIN, never committed objects of dead
+ * incarnations (this node's, and those of nodes that are gone), and WALs whose seal is older than T_SEAL.
+ * Metadata first, then the store, then the purge of what the store confirmed; a crash anywhere repeats a
+ * delete and harms nothing.
  * Ages are those of log entries by the store's clock, so restarts and clock jumps change nothing.
  */
 import type { Env } from "../env/env.ts";
-import type { NodeEpoch, ObjectId, Position } from "../lib/brand.ts";
+import type { NodeEpoch, NodeId, ObjectId, Position } from "../lib/brand.ts";
 import { messageOf } from "../lib/errors.ts";
 import {
   COLLECT_INTERVAL_MS,
@@ -15,7 +16,8 @@ import {
   WAL_FORGET_INTERVAL_MS,
   WAL_SEAL_AGE_MS_MIN,
 } from "../lib/limits.ts";
-import { CLUSTER_KEY, dataKey, logKey, walEpochPrefix } from "../object/object_key.ts";
+import { CLUSTER_KEY, dataKey, logKey, walEpochPrefix, walKey } from "../object/object_key.ts";
+import { Lru } from "../lib/lru.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import type { Refused, Requester } from "./command.ts";
 import {
@@ -38,6 +40,8 @@ export interface CollectorOptions {
   readonly requester: () => Requester;
   /** Null: only when `collect` is called. */
   readonly intervalMs?: number | null;
+  /** T_RETAIN. */
+  readonly retainMs?: number;
 }
 
 export interface Collected {
@@ -62,12 +66,17 @@ export function createCollector(options: CollectorOptions): Collector {
   return new StoreCollector(options);
 }
 
+/** Ages of entries that are remembered: some for each look of a quarter of an hour. */
+const AGES_MAX = 1_000;
+
 class StoreCollector implements Collector {
   readonly #options: CollectorOptions;
   #running: Promise<Collected> | null = null;
   #cancel: () => void = () => {};
   #closed = false;
   #walsCheckedMs: number | null = null;
+  /** How old an entry was by the store's clock, and when that was by ours. */
+  readonly #ages = new Lru<Position, { ageMs: number; nowMs: number }>(AGES_MAX, () => 1);
 
   constructor(options: CollectorOptions) {
     this.#options = options;
@@ -100,41 +109,66 @@ class StoreCollector implements Collector {
   async #collect(): Promise<Collected> {
     const { metadata, requester } = this.#options;
     const sweptEpochs = await this.#sweep(requester());
-    const destroyed = await this.#oldEnough(destroyedObjects(metadata.view()));
-    const doomed = choose(destroyed, sweptBlocks(metadata.view()));
-    const { deleted, failed } = await this.#delete(doomed);
+    const all = destroyedObjects(metadata.view());
+    const swept = sweptBlocks(metadata.view());
+    const destroyed = await this.#oldEnough(all);
+    const { deleted, failed } = await this.#delete(choose(destroyed, swept));
+    const waiting = swept.reduce((sum, { ids }) => sum + ids.length, all.length) - deleted;
+    this.#options.env.metrics.gauge("skerry_garbage_objects", waiting);
     await this.#forgetWals(requester());
     return { deleted, failed, sweptEpochs };
   }
 
   // --- sweep ----------------------------------------------------------------------------------
 
-  /** T_RETAIN after this node registered anew, no put of its earlier incarnations is under way. */
+  /** T_RETAIN after it can commit nothing any more, no put of a dead incarnation is under way. */
   async #sweep(by: Requester): Promise<number> {
     const { metadata, env } = this.#options;
-    const epochs = sweepableEpochs(metadata.view(), by.nodeId);
-    const registered = metadata.view().nodes.get(by.nodeId);
-    if (epochs.length === 0 || registered?.epoch !== by.epoch) return 0;
-    if (!await this.#isOld(by.epoch as number as Position)) return 0;
-    for (const epoch of epochs) {
-      const { nodeId } = by;
+    const image = metadata.view();
+    const dead = sweepableEpochs(image, by.nodeId);
+    const registered = image.nodes.get(by.nodeId);
+    if (dead.length === 0 || registered?.epoch !== by.epoch) return 0;
+    let swept = 0;
+    for (const { nodeId, epoch, sealedSlot } of dead) {
+      const isOld = nodeId === by.nodeId
+        ? await this.#isOld(by.epoch as number as Position)
+        : await this.#isSealOld(nodeId, epoch, sealedSlot);
+      if (!isOld) continue;
       const decided = await metadata.submit({ type: "sweep-epoch", by, nodeId, epoch });
       if (!decided.ok) {
         this.#refused("sweep-epoch", decided);
-        return 0;
+        return swept;
       }
+      swept += 1;
       env.log.log("info", "epoch-swept", { nodeId, epoch, objects: decided.swept });
     }
-    return epochs.length;
+    return swept;
   }
 
   // --- age ------------------------------------------------------------------------------------
 
-  /** A trimmed entry is older than T_TRIM. */
+  /**
+   * One request for each position: from then on its age grows with our clock, which may stand still and is
+   * never ahead. A trimmed entry is older than T_TRIM.
+   */
   async #isOld(at: Position): Promise<boolean> {
-    const { store, clusterId } = this.#options;
-    const entry = await store.get(logKey(clusterId, at));
-    return entry === null || entry.storeNowMs - entry.lastModifiedMs >= OBJECT_RETAIN_AGE_MS_MIN;
+    const { store, env, clusterId, retainMs = OBJECT_RETAIN_AGE_MS_MIN } = this.#options;
+    const nowMs = env.clock.monotonicMs();
+    let seen = this.#ages.get(at);
+    if (seen === undefined) {
+      const entry = await store.get(logKey(clusterId, at));
+      seen = { ageMs: entry === null ? Infinity : entry.storeNowMs - entry.lastModifiedMs, nowMs };
+      this.#ages.set(at, seen);
+    }
+    return seen.ageMs + nowMs - seen.nowMs >= retainMs;
+  }
+
+  /** Of a node that is gone nobody registers anew: its seal says when it ended. One that is deleted is old. */
+  async #isSealOld(node: NodeId, epoch: NodeEpoch, slot: number | null): Promise<boolean> {
+    if (slot === null) return true;
+    const { store, clusterId, retainMs = OBJECT_RETAIN_AGE_MS_MIN } = this.#options;
+    const seal = await store.get(walKey(clusterId, { nodeId: node, nodeEpoch: epoch, slot }));
+    return seal === null || seal.storeNowMs - seal.lastModifiedMs >= retainMs;
   }
 
   async #oldEnough(destroyed: readonly Destroyed[]): Promise<readonly Destroyed[]> {
@@ -194,19 +228,18 @@ class StoreCollector implements Collector {
     const nowMs = env.clock.monotonicMs();
     const checkedMs = this.#walsCheckedMs;
     if (checkedMs !== null && nowMs - checkedMs < WAL_FORGET_INTERVAL_MS) return;
-    const epochs = forgettableWals(metadata.view(), by.nodeId);
-    if (epochs.length === 0) return;
+    const wals = forgettableWals(metadata.view(), by.nodeId);
+    if (wals.length === 0) return;
     this.#walsCheckedMs = nowMs;
-    for (const epoch of epochs) {
-      if (!await this.#deleteOldWal(by, epoch)) continue;
-      const { nodeId } = by;
+    for (const { nodeId, epoch } of wals) {
+      if (!await this.#deleteOldWal(nodeId, epoch)) continue;
       const decided = await metadata.submit({ type: "forget-wal", by, nodeId, epoch });
       if (!decided.ok) return this.#refused("forget-wal", decided);
     }
   }
 
   /** True when nothing is left of it. The seal goes last of all: it is the newest object. */
-  async #deleteOldWal({ nodeId }: Requester, epoch: NodeEpoch): Promise<boolean> {
+  async #deleteOldWal(nodeId: NodeId, epoch: NodeEpoch): Promise<boolean> {
     const { store, clusterId } = this.#options;
     const keys: string[] = [];
     let youngestMs = 0;

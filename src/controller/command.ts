@@ -54,6 +54,15 @@ export type Command =
   }
   /** Makes the requester leader (epoch + 1) of every partition that has no live leader or that an earlier incarnation of it led. */
   | { readonly type: "assign-leaders"; readonly by: Requester }
+  /** Gives a partition to a live node, with the next leader epoch; `conflict` when it was led anew meanwhile. */
+  | {
+    readonly type: "move-partition";
+    readonly by: Requester;
+    readonly topicId: Uuid;
+    readonly partition: number;
+    readonly to: NodeId;
+    readonly expectedLeaderEpoch: StreamEpoch;
+  }
   | {
     readonly type: "create-topic";
     readonly topicId: Uuid;
@@ -161,6 +170,8 @@ export type Command =
     readonly expectedVersion: number;
   }
   | { readonly type: "delete-kv"; readonly key: string; readonly expectedVersion: number }
+  /** From this entry on, older builds are refused: it cannot be taken back. */
+  | { readonly type: "raise-feature-level"; readonly by: Requester; readonly level: number }
   | { readonly type: "alloc-producer-ids"; readonly by: Requester; readonly count: number };
 
 export type RefusalReason =

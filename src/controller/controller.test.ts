@@ -5,8 +5,10 @@ import * as fc from "fast-check";
 import { CLUSTER, register, TOPIC } from "../../tests/support/controller_world.ts";
 import { faultOnCall, type FaultPlan } from "../../tests/support/faulty_store.ts";
 import { dumpOf, MetadataWorld, type Opened } from "../../tests/support/metadata_world.ts";
+import { keysOf } from "../../tests/support/keys_of.ts";
 import { randomInt, seededRandom } from "../env/random.ts";
 import { position } from "../lib/brand.ts";
+import { METADATA_POLL_MS, ROLL_CALL_LOOKS, ROLL_CALL_MS } from "../lib/limits.ts";
 import { isFault } from "../lib/errors.ts";
 import { logKey, snapshotKey, snapshotPrefix } from "../object/object_key.ts";
 import type { Command } from "./command.ts";
@@ -100,6 +102,15 @@ describe("one node", () => {
     assert.equal(one.store.count("put"), puts);
     await one.metadata.close();
     assert.equal(world.clock.timers, 0);
+  });
+
+  test("a poll that would miss roll calls is refused", async () => {
+    const world = new MetadataWorld();
+    const pollMs = Math.floor(ROLL_CALL_MS / ROLL_CALL_LOOKS);
+    await assert.rejects(world.open(1, undefined, { pollMs: pollMs + 1 }), /misses roll calls/);
+    const { metadata } = await world.open(2, undefined, { pollMs });
+    await metadata.close();
+    assert.ok(METADATA_POLL_MS <= pollMs);
   });
 
   test("listeners learn what changed; one that throws harms nobody", async () => {
@@ -220,19 +231,13 @@ async function fill(world: MetadataWorld, { metadata }: Opened, count: number): 
   await world.clock.settle();
 }
 
-async function snapshotsOf(world: MetadataWorld): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of world.base.list(snapshotPrefix(CLUSTER))) keys.push(key);
-  return keys;
-}
-
 describe("snapshots and trim", () => {
   test("one every 500 entries; a start reads the newest and the tail", async () => {
     const world = new MetadataWorld();
     const one = await world.open(1);
     await fill(world, one, 2);
     await one.metadata.submit(put("tail"));
-    assert.deepEqual(await snapshotsOf(world), [
+    assert.deepEqual(await keysOf(world.base, snapshotPrefix(CLUSTER)), [
       snapshotKey(CLUSTER, position(500)),
       snapshotKey(CLUSTER, position(1_000)),
     ]);
@@ -272,8 +277,25 @@ describe("snapshots and trim", () => {
     await world.clock.advance(120_000);
     one.store.setPlan();
     await fill(world, one, 1);
-    assert.equal((await snapshotsOf(world)).length, 1);
+    assert.equal((await keysOf(world.base, snapshotPrefix(CLUSTER))).length, 1);
     assert.ok(one.lines.some(({ event }) => event === "snapshot-failed"));
+  });
+
+  test("other bounds: a snapshot every 100 entries, and a trim after two minutes", async () => {
+    const world = new MetadataWorld();
+    const bounds = { snapshotEntries: 100, trimAgeMs: 120_000 };
+    const one = await world.open(1, undefined, bounds);
+    await fill(world, one, 1);
+    const first = [100, 200, 300, 400, 500].map((at) => snapshotKey(CLUSTER, position(at)));
+    assert.deepEqual(await keysOf(world.base, snapshotPrefix(CLUSTER)), first);
+    await world.clock.advance(119_000);
+    await fill(world, one, 1);
+    assert.equal((await world.log()).size, 1_000, "too young to trim");
+    await world.clock.advance(121_000);
+    await fill(world, one, 2);
+    assert.equal(Math.min(...(await world.log()).keys()), 1_001, "the last one that is old enough");
+    const again = await world.open(2);
+    assert.deepEqual(dumpOf(again.metadata), dumpOf(one.metadata));
   });
 
   test("fault 23: a node that was away while the log was trimmed loads the snapshot", async () => {
@@ -288,7 +310,7 @@ describe("snapshots and trim", () => {
     await fill(world, one, 1);
     const log = await world.log();
     assert.equal(Math.min(...log.keys()), 1_001, "two snapshots newer than the boundary stay");
-    assert.equal((await snapshotsOf(world)).length, 3);
+    assert.equal((await keysOf(world.base, snapshotPrefix(CLUSTER))).length, 3);
     // The absent node's next append meets a free name below the boundary, and is not fooled.
     const decided = await world.drive(away.metadata.submit(put("late")));
     assert.deepEqual(decided, { ok: true, at: 2_002 });
@@ -329,6 +351,20 @@ describe("snapshots and trim", () => {
     await fill(world, one, 1);
     const decided = await world.drive(away.metadata.submit(put("late")));
     assert.deepEqual(decided, { ok: true, at: 2_002 });
+  });
+
+  test("when all own clocks stood still, a look in doubt finds the end behind a trim; without doubt it cannot", async () => {
+    const world = new MetadataWorld();
+    const one = await world.open(1);
+    const frozen = { ...world.clock, monotonicMs: () => 1, nowMs: () => 1_700_000_000_000 };
+    const away = await world.open(2, undefined, { env: { ...one.env, clock: frozen } });
+    await fill(world, one, 3);
+    await world.clock.advance(25 * HOUR_MS);
+    await fill(world, one, 1);
+    const { at } = one.metadata.view();
+    assert.equal((await world.drive(away.metadata.fresh())).at, 0, "every name is free");
+    assert.equal((await world.drive(away.metadata.fresh(true))).at, at);
+    assert.deepEqual(dumpOf(away.metadata), dumpOf(one.metadata));
   });
 });
 

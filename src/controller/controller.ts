@@ -6,6 +6,7 @@
 import type { Env } from "../env/env.ts";
 import { sleep } from "../env/clock.ts";
 import { randomUuid } from "../env/random.ts";
+import { assert } from "../lib/assert.ts";
 import type { NodeId } from "../lib/brand.ts";
 import { corrupt } from "../lib/corrupt.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
@@ -17,6 +18,9 @@ import {
   METADATA_READS_IN_FLIGHT,
   METADATA_SNAPSHOT_ENTRIES,
   METADATA_SNAPSHOT_LOG_BYTES,
+  METADATA_TRIM_AGE_MS_MIN,
+  ROLL_CALL_LOOKS,
+  ROLL_CALL_MS,
 } from "../lib/limits.ts";
 import { type Uuid, uuidOf } from "../lib/uuid.ts";
 import { backoffMs } from "../object/backoff.ts";
@@ -26,7 +30,7 @@ import type { Command, Decided } from "./command.ts";
 import type { Image } from "./image.ts";
 import type { Change, MetadataStore } from "./metadata_store.ts";
 import { ObjectLog } from "./object_log.ts";
-import { Replica } from "./replica.ts";
+import { type FeatureLevels, Replica } from "./replica.ts";
 import { SnapshotKeeper } from "./snapshot_keeper.ts";
 
 export interface MetadataOptions {
@@ -40,6 +44,11 @@ export interface MetadataOptions {
   readonly pollMs?: number | null;
   /** Told of every poll: null when it read the end of the log, else why not. */
   readonly onPoll?: (problem: string | null) => void;
+  readonly featureLevels?: FeatureLevels;
+  /** Entries since the last snapshot that call for a new one. */
+  readonly snapshotEntries?: number;
+  /** T_TRIM: how long a snapshot stands before what is below it goes. */
+  readonly trimAgeMs?: number;
 }
 
 interface Pending extends Numbered {
@@ -75,6 +84,7 @@ class Controller implements MetadataStore {
   readonly #replica: Replica;
   readonly #log: ObjectLog;
   readonly #keeper: SnapshotKeeper;
+  readonly #snapshotEntries: number;
   readonly #abort = new AbortController();
   readonly #listeners = new Set<(change: Change) => void>();
   #queue: Pending[] = [];
@@ -93,10 +103,24 @@ class Controller implements MetadataStore {
     this.#env = env;
     this.#identity = { nodeId, incarnation: incarnation ?? uuidOf(randomUuid(env.random)) };
     this.#pollMs = pollMs === undefined ? METADATA_POLL_MS : pollMs;
-    this.#replica = new Replica(clusterId);
+    // Who looks more seldom hears of a roll call too late, and is taken for dead while it works.
+    assert(
+      this.#pollMs === null || this.#pollMs * ROLL_CALL_LOOKS <= ROLL_CALL_MS,
+      `A poll every ${this.#pollMs} ms misses roll calls of ${ROLL_CALL_MS} ms`,
+    );
+    this.#replica = new Replica(clusterId, options.featureLevels);
     const { signal } = this.#abort;
     this.#log = new ObjectLog({ store, env, clusterId, signal });
-    this.#keeper = new SnapshotKeeper({ store, env, clusterId, signal, log: this.#log });
+    this.#snapshotEntries = options.snapshotEntries ?? METADATA_SNAPSHOT_ENTRIES;
+    this.#keeper = new SnapshotKeeper({
+      store,
+      env,
+      clusterId,
+      signal,
+      log: this.#log,
+      known: options.featureLevels?.known,
+      trimAgeMs: options.trimAgeMs ?? METADATA_TRIM_AGE_MS_MIN,
+    });
   }
 
   submit<C extends Command>(command: C): Promise<Decided<C["type"]>> {
@@ -120,8 +144,9 @@ class Controller implements MetadataStore {
     return this.#replica.state;
   }
 
-  fresh(): Promise<Image> {
+  fresh(inDoubt = false): Promise<Image> {
     if (this.#abort.signal.aborted) return Promise.reject(closedFault());
+    if (inDoubt) this.#log.doubt();
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });
       this.#kick();
@@ -269,7 +294,7 @@ class Controller implements MetadataStore {
     this.#bytesSinceSnapshot += bytes;
     this.#notify(change);
     if (
-      this.#entriesSinceSnapshot < METADATA_SNAPSHOT_ENTRIES &&
+      this.#entriesSinceSnapshot < this.#snapshotEntries &&
       this.#bytesSinceSnapshot < METADATA_SNAPSHOT_LOG_BYTES
     ) return;
     this.#entriesSinceSnapshot = 0;

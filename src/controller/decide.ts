@@ -7,12 +7,13 @@ import type { Position } from "../lib/brand.ts";
 import type { Command, Refused } from "./command.ts";
 import { decideCommitCompaction } from "./decide_compaction.ts";
 import { decidePurge, decideSweepEpoch } from "./decide_garbage.ts";
-import { decideDeleteKv, decideProducerIds, decidePutKv } from "./decide_kv.ts";
+import { decideDeleteKv, decideProducerIds, decidePutKv, decideRaiseLevel } from "./decide_kv.ts";
 import {
   decideAssignLeaders,
   decideBeginRecovery,
   decideFinishRecovery,
   decideForgetWal,
+  decideMovePartition,
   decideRegister,
 } from "./decide_nodes.ts";
 import { decideCommitUpload, decideReserveIds } from "./decide_objects.ts";
@@ -53,6 +54,8 @@ export function decide(image: StateImage, command: Command, at: Position): AnyVe
       return decideFinishRecovery(image, command);
     case "assign-leaders":
       return decideAssignLeaders(image, command);
+    case "move-partition":
+      return decideMovePartition(image, command);
     case "create-topic":
       return decideCreateTopic(image, command);
     case "create-partitions":
@@ -89,6 +92,8 @@ export function decide(image: StateImage, command: Command, at: Position): AnyVe
       return decidePutKv(image, command);
     case "delete-kv":
       return decideDeleteKv(image, command);
+    case "raise-feature-level":
+      return decideRaiseLevel(image, command);
     case "alloc-producer-ids":
       return decideProducerIds(image, command);
     default:

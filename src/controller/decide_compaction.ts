@@ -2,7 +2,7 @@
  * Compaction: new objects for old ones, in one entry. The inputs' range lists are proved by their
  * digests; what the outputs leave out must be dead (below a stream's start, or of a deleted stream).
  */
-import type { ObjectId, StreamId } from "../lib/brand.ts";
+import type { NodeId, ObjectId, StreamId } from "../lib/brand.ts";
 import type { StreamRange } from "../storage/ports.ts";
 import type { Refused } from "./command.ts";
 import { checkNewIds, idsOf, rangeProblem, rangesOf } from "./decide_objects.ts";
@@ -26,16 +26,32 @@ type Compaction = CommandOf<"commit-compaction">;
 const TYPE_MASK = 0b11;
 const TYPE_COMPOSITE = 1;
 
+/** Whose stream set objects the inputs are; of a compaction without any, the requester's. */
+function listOf(image: StateImage, { by, replaces }: Compaction): NodeId {
+  for (const { objectId } of replaces) {
+    const row = image.objects.get(objectId);
+    if (row !== undefined && row.nodeId !== null) return row.nodeId;
+  }
+  return by.nodeId;
+}
+
+/** A node compacts its own list; those of nodes that are gone are anybody's. */
+function checkList(image: StateImage, command: Compaction): Refused | null {
+  const list = listOf(image, command);
+  if (list === command.by.nodeId || image.nodes.get(list)?.state === "gone") return null;
+  return refuse("conflict", `The stream set objects are those of node ${list}`);
+}
+
 function checkInput(
   row: ObjectRow | undefined,
   ranges: readonly StreamRange[],
-  { objectId: id, by }: { readonly objectId: ObjectId; readonly by: Compaction["by"] },
+  { objectId: id, list }: { readonly objectId: ObjectId; readonly list: NodeId },
 ): Refused | null {
   if (row === undefined || row.state !== "committed" || row.linkedBy !== null) {
     return refuse("conflict", `Object ${id} is not there to be replaced`);
   }
   if (row.stream === null) {
-    if (row.nodeId !== by.nodeId) {
+    if (row.nodeId !== list) {
       return refuse("conflict", `Object ${id} stands in the list of node ${row.nodeId}`);
     }
     return rangesDigest(ranges) === row.rangesDigest
@@ -49,16 +65,18 @@ function checkInput(
   return same ? null : refuse("conflict", `Object ${id}: the range is not its own`);
 }
 
-function checkInputs(image: StateImage, { by, replaces }: Compaction): Refused | null {
+function checkInputs(image: StateImage, command: Compaction): Refused | null {
+  const { replaces } = command;
   if (replaces.length === 0) return refuse("invalid", "A compaction without inputs");
   if (new Set(replaces.map(({ objectId }) => objectId)).size !== replaces.length) {
     return refuse("invalid", "An input is named twice");
   }
+  const list = listOf(image, command);
   for (const { objectId, ranges } of replaces) {
-    const problem = checkInput(image.objects.get(objectId), ranges, { objectId, by });
+    const problem = checkInput(image.objects.get(objectId), ranges, { objectId, list });
     if (problem !== null) return problem;
   }
-  return null;
+  return checkList(image, command);
 }
 
 function checkCoverage(
@@ -133,11 +151,11 @@ export function decideCommitCompaction(
   const refused = checkRequester(image, command.by) ?? checkInputs(image, command) ??
     checkOutputs(image, command) ?? checkLinks(image, command);
   if (refused !== null) return refused;
-  const { by, streamSetObject, streamObjects, replaces } = command;
+  const { streamSetObject, streamObjects, replaces } = command;
   const links = new Map(command.composites?.map((one) => [one.objectId, one.links]));
   return approve({
     type: "compacted",
-    nodeId: by.nodeId,
+    nodeId: listOf(image, command),
     streamSetObject: streamSetObject === null ? null : streamSetRecord(streamSetObject),
     streamObjects: streamObjects.map((object) =>
       streamObjectRecord(object, links.get(object.objectId) ?? [])

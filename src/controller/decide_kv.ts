@@ -1,4 +1,4 @@
-/** Small values under a version, and blocks of producer ids. */
+/** Small values under a version, blocks of producer ids, and the feature level. */
 import { KV_KEY_CHARS_MAX, KV_VALUE_CHARS_MAX, PRODUCER_IDS_MAX } from "../lib/limits.ts";
 import type { CommandOf } from "./metadata_store.ts";
 import type { StateImage } from "./state.ts";
@@ -38,4 +38,16 @@ export function decideProducerIds(
   const first = image.nextProducerId;
   const record = { type: "producer-ids", next: first + count } as const;
   return { ok: true, records: [record], result: { first } };
+}
+
+export function decideRaiseLevel(
+  image: StateImage,
+  { by, level }: CommandOf<"raise-feature-level">,
+): Verdict<"raise-feature-level"> {
+  const refused = checkRequester(image, by);
+  if (refused !== null) return refused;
+  if (level === image.featureLevel) return approve();
+  return level > image.featureLevel
+    ? approve({ type: "feature-level", level })
+    : refuse("invalid", `The cluster is at feature level ${image.featureLevel}: it never falls`);
 }

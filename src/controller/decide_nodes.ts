@@ -5,7 +5,7 @@ import type { Uuid } from "../lib/uuid.ts";
 import type { CommandOf } from "./metadata_store.ts";
 import type { Refused } from "./command.ts";
 import type { StreamRow, WalRow } from "./image.ts";
-import { walKey } from "./image.ts";
+import { partitionKey, walKey } from "./image.ts";
 import { checkUpload } from "./decide_objects.ts";
 import type { StateImage } from "./state.ts";
 import { approve, checkRequester, refuse, type Verdict } from "./verdict.ts";
@@ -125,6 +125,26 @@ export function decideAssignLeaders(
   if (byTopic.size === 0) return approve();
   const partitions = [...byTopic].map(([topicId, list]) => ({ topicId, partitions: list }));
   return approve({ type: "leaders-assigned", nodeId: by.nodeId, partitions });
+}
+
+/** The old leader sees it in the log, drains and closes; until then the new one cannot open the streams. */
+export function decideMovePartition(
+  image: StateImage,
+  { by, topicId, partition, to, expectedLeaderEpoch }: CommandOf<"move-partition">,
+): Verdict<"move-partition"> {
+  const fenced = checkRequester(image, by);
+  if (fenced !== null) return fenced;
+  const row = image.partitions.get(partitionKey(topicId, partition));
+  if (row === undefined) {
+    return refuse("not-found", `Partition ${partition} of topic id ${topicId} does not exist`);
+  }
+  if (image.nodes.get(to)?.state !== "live") return refuse("invalid", `Node ${to} is not live`);
+  if (row.leaderEpoch !== expectedLeaderEpoch) {
+    return refuse("conflict", `Partition is led with epoch ${row.leaderEpoch} by now`);
+  }
+  if (row.leader === to) return approve();
+  const partitions = [{ topicId, partitions: [partition] }];
+  return approve({ type: "leaders-assigned", nodeId: to, partitions });
 }
 
 export function decideForgetWal(

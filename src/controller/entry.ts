@@ -22,8 +22,14 @@ import { decodeRecords, type MetadataRecord } from "./record.ts";
 
 const MAGIC = 0x534b4d4c;
 const VERSION = 1;
-/** What this build understands. Raised when a record type is added or a reader must know a new field. */
+/**
+ * What this build understands. Raised when a record type is added, when a reader must know a new field, and for
+ * every other thing in the store that the build before cannot read: such things are written only once the
+ * cluster's own level, that of its last entry, was raised to it.
+ */
 export const FEATURE_LEVEL = 1;
+/** Where every log begins, unless its cluster was created at a higher one. */
+export const FEATURE_LEVEL_MIN = 1;
 const CRC_BYTES = 4;
 const COMMA = 0x2c;
 export const HASH_BYTES = 16;
@@ -46,6 +52,8 @@ export interface EntryHead {
   readonly previous: Uint8Array;
   readonly clusterId: string;
   readonly writer: Writer;
+  /** Of the cluster from this entry on; it never falls. */
+  readonly featureLevel: number;
 }
 
 export interface Entry extends EntryHead {
@@ -59,7 +67,7 @@ export function encodeEntry(head: EntryHead, records: readonly Uint8Array[]): Ui
   const cluster = toUtf8(head.clusterId);
   out.u32(MAGIC);
   out.u8(VERSION);
-  out.u16(FEATURE_LEVEL);
+  out.u16(head.featureLevel);
   out.i64(head.at);
   out.bytes(head.previous);
   out.u8(cluster.length);
@@ -91,22 +99,31 @@ export function checkedBody(bytes: Uint8Array, what: string): Uint8Array {
   return body;
 }
 
-/** Refuses what a newer build wrote, before anything of it is believed. */
-export function checkVersion(what: string, version: number, level: number): void {
-  if (version === VERSION && level <= FEATURE_LEVEL) return;
+/** Refuses what a newer build wrote, before anything of it is believed; returns the level. */
+export function checkVersion(
+  what: string,
+  version: number,
+  level: number,
+  known = FEATURE_LEVEL,
+): number {
+  if (version === VERSION && level <= known) return level;
   throw new FaultError(
     "config",
     `Cannot read ${what}: it has version ${version}, feature level ${level}; this build knows ` +
-      `version ${VERSION} and levels up to ${FEATURE_LEVEL}. Start a newer build.`,
+      `version ${VERSION} and levels up to ${known}. Start a newer build.`,
     { retriable: false },
   );
 }
 
 /** The fixed fields in front of the records, unchecked. Throws DecodeError or FaultError. */
-export function readHead(reader: ByteReader): EntryHead {
+export function readHead(
+  reader: ByteReader,
+  known?: number,
+): EntryHead {
   if (reader.u32() !== MAGIC) throw corrupt("Cannot read metadata entry: wrong magic");
-  checkVersion("metadata entry", reader.u8(), reader.u16());
+  const featureLevel = checkVersion("metadata entry", reader.u8(), reader.u16(), known);
   return {
+    featureLevel,
     at: position(reader.i64()),
     previous: reader.take(HASH_BYTES),
     clusterId: utf8(reader.take(reader.u8())),
@@ -120,10 +137,14 @@ export function readHead(reader: ByteReader): EntryHead {
   };
 }
 
-export function decodeEntry(bytes: Uint8Array): Entry {
+/** `known`: the highest feature level that is read, by default this build's. */
+export function decodeEntry(
+  bytes: Uint8Array,
+  known?: number,
+): Entry {
   const reader = new ByteReader(checkedBody(bytes, "metadata entry"));
   try {
-    const head = readHead(reader);
+    const head = readHead(reader, known);
     const records = decodeRecords(reader.take(reader.i32()));
     if (reader.remaining > 0) throw corrupt("Cannot read metadata entry: bytes behind the records");
     return { ...head, records };

@@ -1,7 +1,7 @@
 /** What there is to collect, by the image alone: no clock and no store. */
 import type { NodeEpoch, NodeId, ObjectId, Position } from "../lib/brand.ts";
 import { unnamedIds } from "./decide_garbage.ts";
-import { type IdBlock, type Image, walKey } from "./image.ts";
+import { type IdBlock, type Image, walKey, type WalRow } from "./image.ts";
 
 /** Destroyed objects in the order of the entries that destroyed them. */
 export interface Destroyed {
@@ -11,22 +11,55 @@ export interface Destroyed {
 
 export function destroyedObjects(image: Image): Destroyed[] {
   const found: Destroyed[] = [];
-  for (const { objectId, destroyedAt } of image.objects.values()) {
+  for (const objectId of image.destroyed) {
+    const destroyedAt = image.objects.get(objectId)?.destroyedAt ?? null;
     if (destroyedAt !== null) found.push({ objectId, destroyedAt });
   }
   return found.toSorted((a, b) => a.destroyedAt - b.destroyedAt || a.objectId - b.objectId);
 }
 
-/** Earlier incarnations of a node that hold reserved ids and are recovered. */
-export function sweepableEpochs(image: Image, node: NodeId): NodeEpoch[] {
-  const current = image.nodes.get(node)?.epoch;
-  const epochs = new Set<NodeEpoch>();
-  for (const block of image.idBlocks.values()) {
-    if (block.nodeId !== node || block.sweptAt !== null || block.epoch === current) continue;
-    const wal = image.wals.get(walKey(node, block.epoch));
-    if (wal === undefined || wal.state.kind === "sealed") epochs.add(block.epoch);
+/**
+ * Whether the garbage of `node` is for `me`: its own, and that of nodes that are gone. Of those the live node
+ * with the smallest id takes care; two would waste requests and harm nothing.
+ */
+export function collectsFor(image: Image, me: NodeId, node: NodeId): boolean {
+  if (node === me) return true;
+  if (image.nodes.get(node)?.state === "live") return false;
+  return isKeeper(image, me);
+}
+
+/** The live node with the smallest id does what one node has to do for all. */
+export function isKeeper(image: Image, me: NodeId): boolean {
+  for (const { nodeId, state } of image.nodes.values()) {
+    if (state === "live" && nodeId < me) return false;
   }
-  return [...epochs].toSorted((a, b) => a - b);
+  return image.nodes.get(me)?.state === "live";
+}
+
+/** An incarnation that can commit nothing any more. */
+export interface DeadEpoch {
+  readonly nodeId: NodeId;
+  readonly epoch: NodeEpoch;
+  /** Where its seal is; null when its WAL is forgotten. */
+  readonly sealedSlot: number | null;
+}
+
+function isLive(image: Image, node: NodeId, epoch: NodeEpoch): boolean {
+  const row = image.nodes.get(node);
+  return row?.epoch === epoch && row.state === "live";
+}
+
+/** Recovered incarnations that still hold reserved ids and are for `me`, oldest first. */
+export function sweepableEpochs(image: Image, me: NodeId): DeadEpoch[] {
+  const epochs = new Map<NodeEpoch, DeadEpoch>();
+  for (const { nodeId, epoch, sweptAt } of image.idBlocks.values()) {
+    if (sweptAt !== null || isLive(image, nodeId, epoch)) continue;
+    if (!collectsFor(image, me, nodeId)) continue;
+    const state = image.wals.get(walKey(nodeId, epoch))?.state;
+    if (state !== undefined && state.kind !== "sealed") continue;
+    epochs.set(epoch, { nodeId, epoch, sealedSlot: state?.slot ?? null });
+  }
+  return [...epochs.values()].toSorted((a, b) => a.epoch - b.epoch);
 }
 
 export interface SweptBlock {
@@ -41,11 +74,11 @@ export function sweptBlocks(image: Image): SweptBlock[] {
     .map((block) => ({ block, ids: unnamedIds(image, block) }));
 }
 
-/** Sealed WALs of earlier incarnations of a node. */
-export function forgettableWals(image: Image, node: NodeId): NodeEpoch[] {
+/** Sealed WALs that are for `me`, oldest first. */
+export function forgettableWals(image: Image, me: NodeId): WalRow[] {
   return [...image.wals.values()]
-    .filter(({ nodeId, state }) => nodeId === node && state.kind === "sealed")
-    .map(({ epoch }) => epoch).toSorted((a, b) => a - b);
+    .filter(({ nodeId, state }) => state.kind === "sealed" && collectsFor(image, me, nodeId))
+    .toSorted((a, b) => a.epoch - b.epoch);
 }
 
 /** The last of ascending positions for which `isOld` holds; positions age in order. */

@@ -129,6 +129,8 @@ export interface Image {
   /** Position of the last applied entry. */
   readonly at: Position;
   readonly clusterId: string;
+  /** What the log and all that it names is written for: a build that knows this level reads it. */
+  readonly featureLevel: number;
   readonly nodes: Table<NodeId, NodeRow>;
   /** Key `${nodeId}/${epoch}`. */
   readonly wals: Table<string, WalRow>;
@@ -138,12 +140,18 @@ export interface Image {
   readonly partitions: Table<string, PartitionRow>;
   readonly streams: Table<StreamId, StreamRow>;
   readonly objects: Table<ObjectId, ObjectRow>;
+  /** Those of them that are destroyed. */
+  readonly destroyed: ReadonlySet<ObjectId>;
   /** Committed stream set objects of a node, oldest first. */
   readonly streamSets: Table<NodeId, readonly ObjectId[]>;
   /** Key `${nodeId}/${epoch}/${from}`. */
   readonly idBlocks: Table<string, IdBlock>;
   readonly kv: Table<string, KvRow>;
   readonly nextProducerId: number;
+  /** The first stream id that was never created. */
+  readonly nextStreamId: number;
+  /** The first object id that was never reserved. */
+  readonly nextObjectId: number;
 }
 
 export function partitionKey(topicId: Uuid, partition: number): string {

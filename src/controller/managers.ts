@@ -1,5 +1,6 @@
 /** The storage engine's metadata ports, on top of commands and the local replica. */
-import type { NodeId, StreamId } from "../lib/brand.ts";
+import { assert } from "../lib/assert.ts";
+import type { NodeId, ObjectId, StreamId } from "../lib/brand.ts";
 import type {
   CompactionManager,
   ObjectManager,
@@ -9,10 +10,14 @@ import type {
   Refusal,
   StreamManager,
   StreamObjectRef,
+  StreamObjectsView,
+  StreamSetRef,
   StreamView,
 } from "../storage/ports.ts";
 import type { Refused, Requester } from "./command.ts";
-import type { Image, ObjectRow, StreamRow } from "./image.ts";
+import { collectsFor } from "./gc.ts";
+import { type Image, type ObjectRow, type StreamRow, walKey } from "./image.ts";
+import { canHaveHeld } from "./metadata_end.ts";
 import type { MetadataStore } from "./metadata_store.ts";
 
 export interface Managers {
@@ -61,6 +66,32 @@ function streamObjects(image: Image, row: StreamRow): StreamObjectRef[] {
   });
 }
 
+/**
+ * Rows never change, they are replaced: what was made of one is made once, however often it is read. A read
+ * of one offset must not cost as much as all objects of its stream.
+ */
+function remembered<K extends object, V>(make: (image: Image, key: K) => V) {
+  const made = new WeakMap<K, V>();
+  return (image: Image, key: K): V => {
+    let value = made.get(key);
+    if (value === undefined) made.set(key, value = make(image, key));
+    return value;
+  };
+}
+
+function objectsViewOf(image: Image, row: StreamRow): StreamObjectsView {
+  const ranges = row.ranges.map(({ nodeId, start, end }) => ({ nodeId, start, end }));
+  return { ranges, streamObjects: streamObjects(image, row) };
+}
+
+function setRefsOf(image: Image, ids: readonly ObjectId[]): readonly StreamSetRef[] {
+  return ids.map((id) => {
+    const row = image.objects.get(id)!;
+    assert(row.nodeId !== null, `Object ${id} stands in the list of a node, but names none`);
+    return { ...refOf(row), nodeId: row.nodeId, order: row.order };
+  });
+}
+
 /** `requester` is asked at each call: a node that registers again goes on with its new epoch. */
 export function createManagers(metadata: MetadataStore, requester: () => Requester): Managers {
   return {
@@ -101,6 +132,8 @@ function createStreamManager(metadata: MetadataStore, requester: () => Requester
 }
 
 function createObjectManager(metadata: MetadataStore, requester: () => Requester): ObjectManager {
+  const objectsView = remembered(objectsViewOf);
+  const setRefs = remembered(setRefsOf);
   return {
     async reserveIds(count) {
       return outcome(await metadata.submit({ type: "reserve-ids", by: requester(), count }));
@@ -111,17 +144,12 @@ function createObjectManager(metadata: MetadataStore, requester: () => Requester
     viewObjects(stream: StreamId) {
       const image = metadata.view();
       const row = image.streams.get(stream);
-      if (row === undefined) return null;
-      const ranges = row.ranges.map(({ nodeId, start, end }) => ({ nodeId, start, end }));
-      return { ranges, streamObjects: streamObjects(image, row) };
+      return row === undefined ? null : objectsView(image, row);
     },
     streamSetObjects(node: NodeId) {
       const image = metadata.view();
-      const ids = image.streamSets.get(node) ?? [];
-      return ids.map((id) => {
-        const row = image.objects.get(id)!;
-        return { ...refOf(row), nodeId: node, order: row.order };
-      });
+      const ids = image.streamSets.get(node);
+      return ids === undefined ? [] : setRefs(image, ids);
     },
     async refresh() {
       await metadata.fresh();
@@ -135,10 +163,19 @@ function createCompactionManager(
 ): CompactionManager {
   return {
     position: () => metadata.view().at,
+    setOwners() {
+      const image = metadata.view();
+      const { nodeId } = requester();
+      const gone = [...image.streamSets.entries()]
+        .filter(([node, ids]) => node !== nodeId && ids.length > 0)
+        .map(([node]) => node).filter((node) => collectsFor(image, nodeId, node));
+      return [nodeId, ...gone.toSorted((a, b) => a - b)];
+    },
     *heldStreams() {
       const { nodeId } = requester();
-      for (const { streamId, owner, objects } of metadata.view().streams.values()) {
-        if (owner.nodeId === nodeId) yield { streamId, objects: objects.length };
+      for (const row of metadata.view().streams.values()) {
+        const { streamId, owner, objects } = row;
+        if (owner.nodeId === nodeId) yield { streamId, objects: objects.length, version: row };
       }
     },
     objectCount: () => metadata.view().objects.size,
@@ -164,6 +201,11 @@ function createRecoveryManager(
         .map(({ nodeId: node, epoch }) => ({ nodeId: node, epoch }))
         .toSorted((a, b) => a.epoch - b.epoch);
     },
+    isPending(node, epoch) {
+      const wal = metadata.view().wals.get(walKey(node, epoch));
+      return wal !== undefined && wal.state.kind !== "sealed";
+    },
+    canHaveHeld: (node, epoch, stream) => canHaveHeld(metadata.view(), node, epoch, stream),
     async beginRecovery(nodeId, epoch) {
       const by = requester();
       const decided = await metadata.submit({ type: "begin-recovery", by, nodeId, epoch });

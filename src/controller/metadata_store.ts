@@ -20,8 +20,11 @@ export interface MetadataStore {
   submit<C extends Command>(command: C): Promise<Decided<C["type"]>>;
   /** The local replica; may be stale. */
   view(): Image;
-  /** After catching up with the end of the log. */
-  fresh(): Promise<Image>;
+  /**
+   * After catching up with the end of the log. When in doubt about the own clocks, the end is also looked for in
+   * a listing: behind a trim every name is free, and a free name alone says nothing about time.
+   */
+  fresh(inDoubt?: boolean): Promise<Image>;
   /** Called synchronously after each applied entry; returns the unsubscribe. */
   onChange(listener: (change: Change) => void): () => void;
   close(): Promise<void>;

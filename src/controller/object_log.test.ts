@@ -31,7 +31,26 @@ async function setUp() {
   assert.equal((await log.append(position(1), new Uint8Array([1]))).kind, "committed");
   const end = await log.read(position(1));
   assert.ok(end.kind === "entries" && end.atEnd);
-  return { log, store, sleptMs };
+  return { log, store, fake, sleptMs };
+}
+
+/** A poll each ten seconds of an hour, of a log that nobody writes to; listings are counted. */
+async function quietHour() {
+  const { log, store, fake, sleptMs } = await setUp();
+  const counted = { ...store, lists: 0 };
+  const list = store.list.bind(store);
+  store.list = (prefix, options) => {
+    counted.lists++;
+    return list(prefix, options);
+  };
+  const polls = async () => {
+    for (let i = 0; i < 360; i++) {
+      await fake.advance(10_000);
+      await log.read(position(1));
+    }
+    counted.lists = 0;
+  };
+  return { log, store: counted, polls, sleptMs };
 }
 
 for (const clock of ["monotonic", "wall", "store"] as const) {
@@ -49,4 +68,22 @@ test("on fresh proof an entry is committed without another look", async () => {
   const { log, store } = await setUp();
   assert.equal((await log.append(position(2), new Uint8Array([2]))).kind, "committed");
   assert.notEqual(await store.head(logKey(CLUSTER, position(2))), null);
+});
+
+test("polls keep the proof young for the store's clock too: an entry after a quiet hour needs no listing", async () => {
+  const { log, store, polls } = await quietHour();
+  await polls();
+  assert.equal((await log.append(position(2), new Uint8Array([2]))).kind, "committed");
+  assert.equal(store.lists, 0);
+});
+
+test("but not over a time in which our clocks stood still, wherever it lies between polls", async () => {
+  for (const when of ["before the polls", "after the polls"] as const) {
+    const { log, store, polls, sleptMs } = await quietHour();
+    if (when === "after the polls") await polls();
+    sleptMs.store = SLEPT_MS;
+    if (when === "before the polls") await polls();
+    await store.put(snapshotKey(CLUSTER, position(9)), new Uint8Array([9]));
+    assert.equal((await log.append(position(2), new Uint8Array([2]))).kind, "behind", when);
+  }
 });

@@ -42,6 +42,8 @@ export interface OwnTime {
 interface Evidence extends OwnTime {
   /** Null until an answer with the store's time was seen. */
   readonly storeMs: number | null;
+  /** A moment of our monotonic clock when the store's showed at least that. */
+  readonly storeAtMs: number;
 }
 
 export interface ObjectLogOptions {
@@ -55,28 +57,43 @@ export interface SnapshotInfo extends ObjectInfo {
   readonly at: Position;
 }
 
+/** Newest first. */
+export async function listSnapshots(
+  store: Pick<ObjectStore, "list">,
+  clusterId: string,
+): Promise<readonly SnapshotInfo[]> {
+  const found: SnapshotInfo[] = [];
+  for await (const info of store.list(snapshotPrefix(clusterId))) {
+    const at = parseSnapshotKey(clusterId, info.key);
+    if (at !== null) found.push({ ...info, at });
+  }
+  return found.toSorted((a, b) => b.at - a.at);
+}
+
 export class ObjectLog {
   readonly #options: ObjectLogOptions;
   #evidence: Evidence | null = null;
+  /** The next read believes no clock. */
+  #inDoubt = false;
 
   constructor(options: ObjectLogOptions) {
     this.#options = options;
   }
 
   /** Newest first. */
-  async snapshots(): Promise<readonly SnapshotInfo[]> {
+  snapshots(): Promise<readonly SnapshotInfo[]> {
     const { store, clusterId } = this.#options;
-    const found: SnapshotInfo[] = [];
-    for await (const info of store.list(snapshotPrefix(clusterId))) {
-      const at = parseSnapshotKey(clusterId, info.key);
-      if (at !== null) found.push({ ...info, at });
-    }
-    return found.toSorted((a, b) => b.at - a.at);
+    return listSnapshots(store, clusterId);
   }
 
   /** The caller stands on the newest snapshot of a listing that began at `began`. */
   freshlyListed(began: OwnTime, storeMs: number | null): void {
-    this.#evidence = { ...began, storeMs };
+    this.#evidence = { ...began, storeMs, storeAtMs: this.now().monotonicMs };
+  }
+
+  /** Somebody knows by the store's clock that the own ones stood still, which an empty read does not show. */
+  doubt(): void {
+    this.#inDoubt = true;
   }
 
   now(): OwnTime {
@@ -88,19 +105,26 @@ export class ObjectLog {
   async append(at: Position, body: Uint8Array): Promise<AppendOutcome> {
     const { store, env, clusterId, signal } = this.#options;
     const key = logKey(clusterId, at);
-    const { wallMs } = this.now();
+    const began = this.now();
     const outcome = await createExactly(store, key, body, {
       clock: env.clock,
       random: env.random,
       log: env.log,
       signal,
       deadlineMs: METADATA_APPEND_TIMEOUT_MS,
+      onRetry: () =>
+        env.metrics.count("skerry_object_store_retries_total", { op: "put", class: "metadata" }),
     });
     const stale = this.#isStale(outcome.storeNowMs);
     if (stale && await this.#isBehind(at)) return { kind: "behind" };
     if (!outcome.created) return { kind: "taken", winner: outcome.found };
     if (stale && !await this.#holds(key, body)) return { kind: "behind" };
-    this.#evidence = { monotonicMs: outcome.startedMs, wallMs, storeMs: outcome.storeNowMs };
+    // Not the last attempt: the entry may stand there since the first one.
+    this.#evidence = {
+      ...began,
+      storeMs: outcome.storeNowMs,
+      storeAtMs: this.now().monotonicMs,
+    };
     return { kind: "committed" };
   }
 
@@ -108,7 +132,8 @@ export class ObjectLog {
   async read(after: Position, window = 1): Promise<ReadOutcome> {
     const began = this.now();
     let checked = false;
-    if (this.#isStale(null)) {
+    if (this.#inDoubt || this.#isStale(null)) {
+      this.#inDoubt = false;
       if (await this.#isBehind(position(after + 1))) return { kind: "behind" };
       checked = true;
     }
@@ -122,14 +147,27 @@ export class ObjectLog {
     if (!checked && storeMs !== null && this.#isStale(storeMs)) {
       if (await this.#isBehind(position(after + 1))) return { kind: "behind" };
     }
-    const known = storeMs ?? this.#evidence?.storeMs ?? null;
-    if (gap >= 0) this.#evidence = { ...began, storeMs: known };
+    if (gap >= 0) {
+      this.#evidence = storeMs === null
+        ? { ...began, storeMs: this.#storeMsAt(began.monotonicMs), storeAtMs: began.monotonicMs }
+        : { ...began, storeMs, storeAtMs: this.now().monotonicMs };
+    }
     return { kind: "entries", entries: entries.map(({ bytes }) => bytes), atEnd: gap >= 0 };
   }
 
   #get(at: number): Promise<GotObject | null> {
     const { store, clusterId } = this.#options;
     return store.get(logKey(clusterId, position(at)));
+  }
+
+  /**
+   * A missing entry tells no time. At an empty read the store's clock showed at least what it did in its last
+   * answer and the time since then by ours: one that stood still makes the proof older, never younger.
+   */
+  #storeMsAt(monotonicMs: number): number | null {
+    const seen = this.#evidence;
+    if (seen === null || seen.storeMs === null) return null;
+    return seen.storeMs + Math.max(0, monotonicMs - seen.storeAtMs);
   }
 
   #isStale(storeNowMs: number | null): boolean {

@@ -22,6 +22,7 @@ const head: EntryHead = {
   at: position(7),
   previous: fromHex("000102030405060708090a0b0c0d0e0f"),
   clusterId: "c1",
+  featureLevel: 1,
   writer: {
     nodeId: nodeId(3),
     epoch: nodeEpoch(5),
@@ -58,7 +59,7 @@ describe("entry", () => {
   test("golden bytes", () => {
     const bytes = encodeEntry(head, records.map(encodeRecord));
     assert.equal(toHex(bytes), toHex(fromHex(`${GOLDEN} ${GOLDEN_CRC}`)));
-    assert.deepEqual(decodeEntry(bytes), { ...head, records });
+    assert.deepEqual(decodeEntry(bytes), { ...head, featureLevel: 1, records });
   });
 
   test("a newer version or feature level is refused with a clear line", () => {
@@ -138,7 +139,7 @@ function logOf(seed: number, steps: number): { world: World; log: Uint8Array[] }
   let previous = NO_HASH;
   const log = world.records.map((list, i) => {
     const writer = { ...head.writer, firstCommand: i + 1, lastCommand: i + 1 };
-    const entryHead = { at: position(i + 1), previous, clusterId: CLUSTER, writer };
+    const entryHead = { ...head, at: position(i + 1), previous, clusterId: CLUSTER, writer };
     const bytes = encodeEntry(entryHead, list.map(encodeRecord));
     previous = entryHash(bytes);
     return bytes;

@@ -16,6 +16,8 @@ import {
   nullable,
   type Of,
   pair,
+  type Path,
+  readShape,
   type Shape,
   struct,
   text,
@@ -103,6 +105,8 @@ const RECORDS = {
   "kv-put": struct({ key: text, value: text }),
   "kv-deleted": struct({ key: text }),
   "producer-ids": struct({ next: int }),
+  /** The head of the entry says it too: that is what refuses a build that does not know the level. */
+  "feature-level": struct({ level: int }),
 };
 
 type Records = typeof RECORDS;
@@ -130,7 +134,7 @@ export function encodeRecord(record: MetadataRecord): Uint8Array {
 
 const typed = struct({ type: text });
 
-function decodeRecord(value: unknown, path: string): MetadataRecord {
+function decodeRecord(value: unknown, path: Path): MetadataRecord {
   const { type } = typed(value, path);
   if (!Object.hasOwn(RECORDS, type)) {
     throw corrupt(`Cannot read ${path}: unknown record type ${type}`);
@@ -140,8 +144,10 @@ function decodeRecord(value: unknown, path: string): MetadataRecord {
   return { type, ...shape(value, path) } as MetadataRecord;
 }
 
+const recordList = list(decodeRecord);
+
 export function decodeRecords(bytes: Uint8Array): readonly MetadataRecord[] {
-  return list(decodeRecord)(parseJson(bytes), "records");
+  return readShape(recordList, parseJson(bytes), "records");
 }
 
 export function parseJson(bytes: Uint8Array): unknown {

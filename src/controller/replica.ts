@@ -11,12 +11,20 @@ import type { Change } from "./metadata_store.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { Draft, State } from "./state.ts";
 
+export interface FeatureLevels {
+  readonly first?: number | undefined;
+  readonly known?: number | undefined;
+}
+
 export class Replica {
   #state: State;
   #lastHash: Uint8Array = NO_HASH;
+  readonly #known: number | undefined;
 
-  constructor(clusterId: string) {
-    this.#state = new State(clusterId);
+  /** `first`: the level of a log that is empty; `known`: the highest that is read. */
+  constructor(clusterId: string, { first, known }: FeatureLevels = {}) {
+    this.#state = new State(clusterId, first);
+    this.#known = known;
   }
 
   get state(): State {
@@ -46,12 +54,16 @@ export class Replica {
 
   /** Applies the entry after the last one. Throws FaultError `corrupt` or `config`. */
   take(bytes: Uint8Array): { readonly entry: Entry; readonly change: Change } {
-    const entry = decodeEntry(bytes);
+    const entry = decodeEntry(bytes, this.#known);
     this.#check(entry.clusterId === this.#state.clusterId, "entry is of another cluster");
     this.#check(entry.at === this.#state.at + 1, `entry says it is ${entry.at}`);
     this.#check(equalBytes(entry.previous, this.#lastHash), "entry does not follow the one before");
+    const { featureLevel } = entry;
+    this.#check(featureLevel >= this.#state.featureLevel, `feature level falls to ${featureLevel}`);
     const draft = this.draft();
+    draft.featureLevel = featureLevel;
     for (const record of entry.records) apply(draft, record, entry.at);
+    this.#check(draft.featureLevel === featureLevel, `a record says level ${draft.featureLevel}`);
     return { entry, change: this.fold(draft, entry.writer, bytes) };
   }
 

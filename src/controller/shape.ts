@@ -5,10 +5,25 @@
  */
 import { corrupt } from "../lib/corrupt.ts";
 
-export type Shape<T> = (value: unknown, path: string) => T;
+/** Where a value stands; null while nobody asks: a path for each field would cost more than the reading. */
+export type Path = string | null;
+export type Shape<T> = (value: unknown, path: Path) => T;
 export type Of<S> = S extends Shape<infer T> ? T : never;
 
-function wrong(path: string, wanted: string, value: unknown): never {
+/** Reads a whole value. Only one that does not fit is read again, to say where. */
+export function readShape<T>(shape: Shape<T>, value: unknown, path: string): T {
+  try {
+    return shape(value, null);
+  } catch {
+    return shape(value, path);
+  }
+}
+
+function below(path: Path, segment: string): Path {
+  return path === null ? null : `${path}${segment}`;
+}
+
+function wrong(path: Path, wanted: string, value: unknown): never {
   throw corrupt(`Cannot read ${path}: ${wanted} expected, ${typeof value} found`);
 }
 
@@ -35,14 +50,14 @@ export function nullable<T>(inner: Shape<T>): Shape<T | null> {
 export function list<T>(inner: Shape<T>): Shape<readonly T[]> {
   return (value, path) =>
     Array.isArray(value)
-      ? value.map((item, i) => inner(item, `${path}[${i}]`))
+      ? value.map((item, i) => inner(item, path === null ? null : `${path}[${i}]`))
       : wrong(path, "a list", value);
 }
 
 export function pair<A, B>(first: Shape<A>, second: Shape<B>): Shape<readonly [A, B]> {
   return (value, path) =>
     Array.isArray(value) && value.length === 2
-      ? [first(value[0], `${path}[0]`), second(value[1], `${path}[1]`)]
+      ? [first(value[0], below(path, "[0]")), second(value[1], below(path, "[1]"))]
       : wrong(path, "a pair", value);
 }
 
@@ -60,7 +75,10 @@ export function mapOf<T>(inner: Shape<T>): Shape<Readonly<Record<string, T>>> {
   return (value, path) =>
     isObject(value)
       ? Object.fromEntries(
-        Object.entries(value).map(([key, item]) => [key, inner(item, `${path}.${key}`)]),
+        Object.entries(value).map(([key, item]) => [
+          key,
+          inner(item, path === null ? null : `${path}.${key}`),
+        ]),
       )
       : wrong(path, "an object", value);
 }
@@ -73,7 +91,9 @@ export function struct<F extends Fields>(fields: F): Shape<StructOf<F>> {
   return (value, path) => {
     if (!isObject(value)) return wrong(path, "an object", value);
     const read: Record<string, unknown> = {};
-    for (const [name, shape] of readers) read[name] = shape(value[name], `${path}.${name}`);
+    for (const [name, shape] of readers) {
+      read[name] = shape(value[name], path === null ? null : `${path}.${name}`);
+    }
     // The loop has just built every field of F by its own shape.
     return read as StructOf<F>;
   };

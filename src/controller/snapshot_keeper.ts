@@ -2,6 +2,7 @@
  * Reads, writes and retires snapshots. A snapshot is the durable boundary of the log: entries below it
  * are deleted only when it has stood for T_TRIM by the store's clock and two newer ones exist.
  */
+import { sleep } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
 import { type Position, position } from "../lib/brand.ts";
 import { corrupt } from "../lib/corrupt.ts";
@@ -16,7 +17,7 @@ import { createExactly } from "../object/create.ts";
 import { logKey, logPrefix, parseLogKey, snapshotKey } from "../object/object_key.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import type { ObjectLog, SnapshotInfo } from "./object_log.ts";
-import { decodeSnapshot, encodeSnapshot, type Snapshot } from "./snapshot.ts";
+import { decodeSnapshot, encodeSnapshotInSteps, type Snapshot } from "./snapshot.ts";
 
 export interface SnapshotKeeperOptions {
   readonly store: ObjectStore;
@@ -24,6 +25,10 @@ export interface SnapshotKeeperOptions {
   readonly clusterId: string;
   readonly log: ObjectLog;
   readonly signal: AbortSignal;
+  /** Highest feature level that is read; by default this build's. */
+  readonly known?: number | undefined;
+  /** T_TRIM. */
+  readonly trimAgeMs?: number;
 }
 
 export interface LoadedSnapshot {
@@ -31,6 +36,17 @@ export interface LoadedSnapshot {
   readonly snapshot: Snapshot | null;
   /** Position that the replayed log must reach: the newest snapshot's, even if it cannot be read. */
   readonly mustReach: Position;
+}
+
+/** Of snapshots in the order of listSnapshots: up to where the log may go by now; null for nowhere. */
+export function trimBoundary(
+  snapshots: readonly SnapshotInfo[],
+  storeNowMs: number,
+  trimAgeMs = METADATA_TRIM_AGE_MS_MIN,
+): Position | null {
+  const boundary = snapshots.slice(METADATA_SNAPSHOTS_KEPT - 1)
+    .find(({ lastModifiedMs }) => storeNowMs - lastModifiedMs >= trimAgeMs);
+  return boundary?.at ?? null;
 }
 
 export class SnapshotKeeper {
@@ -59,11 +75,11 @@ export class SnapshotKeeper {
   }
 
   async #read(info: SnapshotInfo): Promise<{ snapshot: Snapshot; storeNowMs: number } | null> {
-    const { store, env } = this.#options;
+    const { store, env, known } = this.#options;
     const got = await store.get(info.key);
     if (got === null) return null;
     try {
-      const snapshot = decodeSnapshot(got.bytes, info.at, env.codecs);
+      const snapshot = decodeSnapshot(got.bytes, info.at, env.codecs, known);
       return { snapshot, storeNowMs: got.storeNowMs };
     } catch (error) {
       if (!isFault(error, "corrupt")) throw error;
@@ -85,8 +101,13 @@ export class SnapshotKeeper {
   start(snapshot: Snapshot): void {
     if (this.#saving !== null) return;
     const { at } = snapshot.state;
-    const bytes = encodeSnapshot(snapshot, this.#options.env.codecs);
-    this.#saving = this.#save(at, bytes).catch((error: unknown) => {
+    const steps = encodeSnapshotInSteps(snapshot, this.#options.env.codecs);
+    // The tables are taken here: entries that come meanwhile belong to the next snapshot.
+    const first = steps.next();
+    const saved = first.done === true
+      ? this.#save(at, first.value)
+      : this.#encode(steps).then((bytes) => this.#save(at, bytes));
+    this.#saving = saved.catch((error: unknown) => {
       const reason = messageOf(error);
       this.#options.env.log.log("warn", "snapshot-failed", { position: at, reason });
     }).finally(() => {
@@ -96,6 +117,15 @@ export class SnapshotKeeper {
 
   async settled(): Promise<void> {
     await this.#saving;
+  }
+
+  /** Others have their turn between two steps: a large cluster's snapshot takes a second. */
+  async #encode(steps: Generator<void, Uint8Array>): Promise<Uint8Array> {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      await sleep(this.#options.env.clock, 0, this.#options.signal);
+    }
   }
 
   async #save(at: Position, bytes: Uint8Array): Promise<void> {
@@ -112,12 +142,12 @@ export class SnapshotKeeper {
   }
 
   async #trim(storeNowMs: number): Promise<void> {
-    const infos = await this.#options.log.snapshots();
-    const boundary = infos.slice(METADATA_SNAPSHOTS_KEPT - 1)
-      .find(({ lastModifiedMs }) => storeNowMs - lastModifiedMs >= METADATA_TRIM_AGE_MS_MIN);
-    if (boundary === undefined) return;
-    await this.#deleteEntries(boundary.at);
-    const old = infos.filter(({ at }) => at < boundary.at).map(({ key }) => key);
+    const { log, trimAgeMs } = this.#options;
+    const infos = await log.snapshots();
+    const boundary = trimBoundary(infos, storeNowMs, trimAgeMs);
+    if (boundary === null) return;
+    await this.#deleteEntries(boundary);
+    const old = infos.filter(({ at }) => at < boundary).map(({ key }) => key);
     if (old.length > 0) await this.#options.store.delete(old);
   }
 
@@ -131,7 +161,9 @@ export class SnapshotKeeper {
     };
     for await (const { key } of store.list(logPrefix(clusterId))) {
       const at = parseLogKey(clusterId, key);
-      if (at === null || at > upTo) continue;
+      if (at === null) continue;
+      // In order of position: what follows stays.
+      if (at > upTo) break;
       keys.push(key);
       if (keys.length === STORE_DELETE_BATCH_KEYS_MAX) await flush();
     }

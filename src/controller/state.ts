@@ -6,6 +6,7 @@
 import type { NodeEpoch, NodeId, ObjectId, Position, StreamId } from "../lib/brand.ts";
 import { position } from "../lib/brand.ts";
 import type { Uuid } from "../lib/uuid.ts";
+import { FEATURE_LEVEL_MIN } from "./entry.ts";
 import type {
   IdBlock,
   Image,
@@ -41,6 +42,7 @@ export interface StateImage extends Image, Counters {
 export class State implements StateImage {
   at: Position = position(0);
   readonly clusterId: string;
+  featureLevel: number;
   readonly nodes = new Map<NodeId, NodeRow>();
   readonly wals = new Map<string, WalRow>();
   readonly topics = new Map<Uuid, TopicRow>();
@@ -52,13 +54,52 @@ export class State implements StateImage {
   readonly idBlocks = new Map<string, IdBlock>();
   readonly kv = new Map<string, KvRow>();
   readonly writers = new Map<NodeId, WriterRow>();
+  /** Derived: what would else be looked for in all rows. Kept by `note*`, which see every change. */
+  readonly destroyed = new Set<ObjectId>();
+  readonly #tagged = new Map<Uuid, Set<StreamId>>();
   nextStreamId = 0;
   nextObjectId = 0;
   nextProducerId = 0;
 
-  constructor(clusterId: string) {
+  constructor(clusterId: string, featureLevel = FEATURE_LEVEL_MIN) {
     this.clusterId = clusterId;
+    this.featureLevel = featureLevel;
   }
+
+  /** The same under another name, for a copy of the cluster; tables are shared, so one of the two is given up. */
+  renamed(clusterId: string): State {
+    const state = Object.assign(new State(clusterId), this, { clusterId });
+    for (const [id, row] of this.streams) state.noteStream(id, undefined, row);
+    return state;
+  }
+
+  noteObject(id: ObjectId, after: ObjectRow | undefined): void {
+    if (after?.state === "destroyed") this.destroyed.add(id);
+    else this.destroyed.delete(id);
+  }
+
+  noteStream(id: StreamId, before: StreamRow | undefined, after: StreamRow | undefined): void {
+    const [from, to] = [topicOfTag(before), topicOfTag(after)];
+    if (from === to) return;
+    if (from !== null) {
+      this.#tagged.get(from)?.delete(id);
+      if (this.#tagged.get(from)?.size === 0) this.#tagged.delete(from);
+    }
+    if (to === null) return;
+    const known = this.#tagged.get(to);
+    if (known === undefined) this.#tagged.set(to, new Set([id]));
+    else known.add(id);
+  }
+
+  streamsOf(topicId: Uuid): Iterable<StreamId> {
+    return this.#tagged.get(topicId) ?? [];
+  }
+}
+
+/** The topic in the tag of a stream; the tag is the key of its partition. */
+function topicOfTag(row: StreamRow | undefined): Uuid | null {
+  const slash = row?.tag?.indexOf("/") ?? -1;
+  return slash < 0 ? null : row!.tag!.slice(0, slash);
 }
 
 export class DraftTable<K, V> implements Table<K, V> {
@@ -109,8 +150,9 @@ export class DraftTable<K, V> implements Table<K, V> {
     for (const [, value] of this.entries()) yield value;
   }
 
-  fold(): void {
+  fold(note?: (key: K, before: V | undefined, after: V | undefined) => void): void {
     for (const [key, value] of this.#changes) {
+      note?.(key, this.#base.get(key), value);
       if (value === undefined) this.#base.delete(key);
       else this.#base.set(key, value);
     }
@@ -134,6 +176,7 @@ export class Draft implements StateImage {
   nextStreamId: number;
   nextObjectId: number;
   nextProducerId: number;
+  featureLevel: number;
 
   constructor(state: State) {
     this.#state = state;
@@ -151,6 +194,7 @@ export class Draft implements StateImage {
     this.nextStreamId = state.nextStreamId;
     this.nextObjectId = state.nextObjectId;
     this.nextProducerId = state.nextProducerId;
+    this.featureLevel = state.featureLevel;
   }
 
   /** The last entry below this draft. */
@@ -160,6 +204,20 @@ export class Draft implements StateImage {
   get clusterId(): string {
     return this.#state.clusterId;
   }
+  /** Below this draft. */
+  get destroyed(): ReadonlySet<ObjectId> {
+    return this.#state.destroyed;
+  }
+
+  /** Streams that go with a topic, in the order of their creation. */
+  streamsOf(topicId: Uuid): StreamId[] {
+    const ids = new Set(this.#state.streamsOf(topicId));
+    for (const id of this.streams.changed) {
+      if (topicOfTag(this.streams.get(id)) === topicId) ids.add(id);
+      else ids.delete(id);
+    }
+    return [...ids].toSorted((a, b) => a - b);
+  }
 
   /** Makes the draft the state after the entry at `at`. The draft is empty afterwards. */
   fold(at: Position): void {
@@ -168,8 +226,8 @@ export class Draft implements StateImage {
     this.topics.fold();
     this.topicIds.fold();
     this.partitions.fold();
-    this.streams.fold();
-    this.objects.fold();
+    this.streams.fold((id, before, after) => this.#state.noteStream(id, before, after));
+    this.objects.fold((id, _, after) => this.#state.noteObject(id, after));
     this.streamSets.fold();
     this.idBlocks.fold();
     this.kv.fold();
@@ -177,6 +235,7 @@ export class Draft implements StateImage {
     this.#state.nextStreamId = this.nextStreamId;
     this.#state.nextObjectId = this.nextObjectId;
     this.#state.nextProducerId = this.nextProducerId;
+    this.#state.featureLevel = this.featureLevel;
     this.#state.at = at;
   }
 }

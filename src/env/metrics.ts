@@ -1,4 +1,5 @@
 /** Counters, gauges and histograms, rendered in the Prometheus text format. */
+import { type MetricKind, METRICS } from "./metric_catalog.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -8,11 +9,15 @@ export interface Metrics {
   gauge(name: string, value: number, labels?: Labels): void;
   /** Records a duration or size into a histogram; names end in `_seconds` or `_bytes`. */
   observe(name: string, value: number, labels?: Labels): void;
+  /**
+   * For what is looked up only when somebody asks: `show` is called at each rendering, and the gauges that it
+   * shows last for that one alone. Returns the removal.
+   */
+  onRender(show: (gauge: Metrics["gauge"]) => void): () => void;
   /** The exposition text of everything recorded so far. */
   render(): string;
 }
 
-type Kind = "counter" | "gauge" | "histogram";
 interface Series {
   readonly labels: Labels;
   value: number;
@@ -20,7 +25,7 @@ interface Series {
   buckets: number[];
 }
 interface Family {
-  readonly kind: Kind;
+  readonly kind: MetricKind;
   readonly bounds: readonly number[];
   readonly series: Map<string, Series>;
 }
@@ -51,49 +56,81 @@ function renderHistogram(name: string, family: Family, series: Series): string[]
   return lines;
 }
 
+/** Empty where nothing is known of the name. */
+function helpLine(name: string): string[] {
+  const help = METRICS[name]?.help;
+  return help === undefined
+    ? []
+    : [`# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`];
+}
+
+function renderFamilies(families: ReadonlyMap<string, Family>): string[] {
+  const lines: string[] = [];
+  for (const [name, family] of families) {
+    lines.push(...helpLine(name), `# TYPE ${name} ${family.kind}`);
+    for (const found of family.series.values()) {
+      if (family.kind === "histogram") lines.push(...renderHistogram(name, family, found));
+      else lines.push(`${name}${labelText(found.labels)} ${found.value}`);
+    }
+  }
+  return lines;
+}
+
+interface Located {
+  readonly family: Family;
+  readonly series: Series;
+}
+
+function locate(
+  families: Map<string, Family>,
+  name: string,
+  kind: MetricKind,
+  labels: Labels,
+): Located {
+  let family = families.get(name);
+  if (family === undefined) {
+    const bounds = name.endsWith("_bytes") ? BYTES_BOUNDS : SECONDS_BOUNDS;
+    family = { kind, bounds, series: new Map() };
+    families.set(name, family);
+  }
+  const key = labelText(labels);
+  let found = family.series.get(key);
+  if (found === undefined) {
+    found = { labels, value: 0, count: 0, buckets: [] };
+    family.series.set(key, found);
+  }
+  return { family, series: found };
+}
+
 export function createMetrics(): Metrics {
   const families = new Map<string, Family>();
-
-  function series(name: string, kind: Kind, labels: Labels): { family: Family; series: Series } {
-    let family = families.get(name);
-    if (family === undefined) {
-      const bounds = name.endsWith("_bytes") ? BYTES_BOUNDS : SECONDS_BOUNDS;
-      family = { kind, bounds, series: new Map() };
-      families.set(name, family);
-    }
-    const key = labelText(labels);
-    let found = family.series.get(key);
-    if (found === undefined) {
-      found = { labels, value: 0, count: 0, buckets: [] };
-      family.series.set(key, found);
-    }
-    return { family, series: found };
-  }
-
+  const shows = new Set<(gauge: Metrics["gauge"]) => void>();
   return {
     count(name, labels = {}, by = 1) {
-      series(name, "counter", labels).series.value += by;
+      locate(families, name, "counter", labels).series.value += by;
     },
     gauge(name, value, labels = {}) {
-      series(name, "gauge", labels).series.value = value;
+      locate(families, name, "gauge", labels).series.value = value;
     },
     observe(name, value, labels = {}) {
-      const { family, series: found } = series(name, "histogram", labels);
-      found.value += value;
-      found.count += 1;
+      const { family, series } = locate(families, name, "histogram", labels);
+      series.value += value;
+      series.count += 1;
       const at = family.bounds.findIndex((bound) => value <= bound);
-      if (at >= 0) found.buckets[at] = (found.buckets[at] ?? 0) + 1;
+      if (at >= 0) series.buckets[at] = (series.buckets[at] ?? 0) + 1;
+    },
+    onRender(show) {
+      shows.add(show);
+      return () => void shows.delete(show);
     },
     render() {
-      const lines: string[] = [];
-      for (const [name, family] of families) {
-        lines.push(`# TYPE ${name} ${family.kind}`);
-        for (const found of family.series.values()) {
-          if (family.kind === "histogram") lines.push(...renderHistogram(name, family, found));
-          else lines.push(`${name}${labelText(found.labels)} ${found.value}`);
-        }
+      const shown = new Map<string, Family>();
+      for (const show of shows) {
+        show((name, value, labels = {}) => {
+          locate(shown, name, "gauge", labels).series.value = value;
+        });
       }
-      return `${lines.join("\n")}\n`;
+      return `${[...renderFamilies(families), ...renderFamilies(shown)].join("\n")}\n`;
     },
   };
 }

@@ -34,9 +34,45 @@ test("requests are counted by class, and cost what the table says", () => {
   assert.equal(usage.reads, 1_000_000);
   assert.equal(usage.deletes, 3);
   const report = costOf({ before: null, usage, prices: PRICES });
-  assert.deepEqual(report.costs, [{ store: "S", total: 6.4, perGib: 1.6, perMonth: null }]);
+  const money = { total: 6.4, perGib: 1.6, perMonth: null };
+  assert.deepEqual(report.costs, [{ store: "S", ...money, byClass: { other: money } }]);
   assert.equal(report.rate, null);
   assert.ok(costLines(report).some((line) => /^S +\$6\.40 +\$1\.60 +-$/.test(line)));
+});
+
+test("each class has its requests and its money, and they add up", () => {
+  const page = (times: number) => {
+    const metrics = createMetrics();
+    const count = (kind: string, op: string, by: number) =>
+      metrics.count("skerry_object_store_requests_total", { class: kind, op, outcome: "ok" }, by);
+    count("wal", "put", 1_000_000 * times);
+    count("upload", "put", 200_000 * times);
+    count("cold_read", "get", 5_000_000 * times);
+    count("garbage", "delete", 7 * times);
+    const read = { class: "cold_read", op: "get" };
+    metrics.count("skerry_object_store_bytes_total", read, 2 * GIB * times);
+    metrics.count("skerry_append_bytes_total", {}, 4 * GIB * times);
+    return readUsage(metrics.render())!;
+  };
+  const report = costOf({
+    before: { usage: page(1), seconds: 3_600 },
+    usage: page(2),
+    prices: PRICES,
+  });
+  const { wal, cold_read: cold } = report.usage.byClass;
+  assert.deepEqual(wal, { writes: 2_000_000, reads: 0, deletes: 0, bytesIn: 0, bytesOut: 0 });
+  assert.deepEqual([cold?.reads, cold?.bytesOut], [10_000_000, 4 * GIB]);
+  const [cost] = report.costs;
+  // 5 dollars for a million PUTs; 0.4 for a million GETs and 0.5 for a GiB read.
+  const totals = Object.entries(cost!.byClass).map(([kind, { total }]) => [kind, total]);
+  assert.deepEqual(totals, [["wal", 10], ["upload", 2], ["cold_read", 6], ["garbage", 0]]);
+  assert.deepEqual([cost!.total, cost!.perGib], [18, 18 / 8]);
+  assert.deepEqual(cost!.byClass["wal"], { total: 10, perGib: 10 / 8, perMonth: 5 * 730 });
+  const lines = costLines(report);
+  const order = lines.map((line) => /^(wal|upload|cold_read|garbage) /.exec(line)?.[1])
+    .filter((one) => one !== undefined);
+  assert.deepEqual(order, ["wal", "cold_read", "upload", "garbage"], "the dearest first");
+  assert.match(lines.join("\n"), /^wal +2000000 +0 +0 +\$10\.00 +\$1\.25 +\$3650\.00$/m);
 });
 
 test("two looks give a rate and a month", () => {

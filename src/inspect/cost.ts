@@ -9,8 +9,8 @@ export interface StorePrices {
   readonly perGibOut: number;
 }
 
-/** Counters of a node at one moment. */
-export interface Usage {
+/** Requests and their bytes. */
+export interface Requests {
   /** PUT, parts of multipart uploads, LIST. */
   readonly writes: number;
   /** GET, HEAD. */
@@ -18,20 +18,31 @@ export interface Usage {
   readonly deletes: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
+}
+
+/** Counters of a node at one moment. */
+export interface Usage extends Requests {
   /** Bytes of records that became durable. */
   readonly produced: number;
   /** Requests by operation. */
   readonly byOp: Readonly<Record<string, number>>;
+  /** By what they are for: the WAL, uploads, cold reads and so on. */
+  readonly byClass: Readonly<Record<string, Requests>>;
 }
 
-export interface StoreCost {
-  readonly store: string;
+export interface Money {
   /** Dollars for all that was counted. */
   readonly total: number;
   /** Null while nothing was produced. */
   readonly perGib: number | null;
   /** At the rate between two looks; null after a single one. */
   readonly perMonth: number | null;
+}
+
+export interface StoreCost extends Money {
+  readonly store: string;
+  /** Its parts; their sum is the whole. */
+  readonly byClass: Readonly<Record<string, Money>>;
 }
 
 export interface CostReport {
@@ -48,6 +59,8 @@ const BYTES = "skerry_object_store_bytes_total";
 const PRODUCED = "skerry_append_bytes_total";
 const WRITES = ["put", "put_parts", "list"];
 const READS = ["get", "head"];
+/** Of samples without a class. */
+const NO_CLASS = "other";
 
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{([^}]*)\})?\s+(\S+)/;
 
@@ -63,56 +76,76 @@ function sumOf(table: Readonly<Record<string, number>>, ops: readonly string[]):
   return ops.reduce((sum, op) => sum + (table[op] ?? 0), 0);
 }
 
+/** Counts by operation, of one class or of all. */
+class Tally {
+  readonly requests: Record<string, number> = {};
+  readonly bytes: Record<string, number> = {};
+
+  total(): Requests {
+    const { requests, bytes } = this;
+    return {
+      writes: sumOf(requests, WRITES),
+      reads: sumOf(requests, READS),
+      deletes: requests["delete"] ?? 0,
+      bytesIn: sumOf(bytes, WRITES),
+      bytesOut: sumOf(bytes, READS),
+    };
+  }
+}
+
 /** Null when the text is not the metrics of a node of ours. */
 export function readUsage(metrics: string): Usage | null {
-  const requests: Record<string, number> = {};
-  const bytes: Record<string, number> = {};
+  const all = new Tally();
+  const classes = new Map<string, Tally>();
   let produced = 0;
-  let found = false;
   for (const line of metrics.split("\n")) {
     const [, name, labels = "", text] = SAMPLE.exec(line) ?? [];
     const value = Number(text);
     if (!Number.isFinite(value)) continue;
-    const op = labelOf(labels, "op");
-    if (name === REQUESTS && op !== null) {
-      add(requests, op, value);
-      found = true;
-    }
-    if (name === BYTES && op !== null) add(bytes, op, value);
     if (name === PRODUCED) produced += value;
+    const op = labelOf(labels, "op");
+    if (op === null || name !== REQUESTS && name !== BYTES) continue;
+    const kind = labelOf(labels, "class") ?? NO_CLASS;
+    const one = classes.get(kind) ?? new Tally();
+    classes.set(kind, one);
+    for (const tally of [all, one]) add(name === BYTES ? tally.bytes : tally.requests, op, value);
   }
-  if (!found) return null;
-  return {
-    writes: sumOf(requests, WRITES),
-    reads: sumOf(requests, READS),
-    deletes: requests["delete"] ?? 0,
-    bytesIn: sumOf(bytes, WRITES),
-    bytesOut: sumOf(bytes, READS),
-    produced,
-    byOp: requests,
-  };
+  if (Object.keys(all.requests).length === 0) return null;
+  const byClass = Object.fromEntries([...classes].map(([kind, one]) => [kind, one.total()]));
+  return { ...all.total(), produced, byOp: all.requests, byClass };
 }
 
-/** What happened between two looks; null when the node was started anew in between. */
-function between(before: Usage, after: Usage): Usage | null {
-  const difference = {
+const NONE: Requests = { writes: 0, reads: 0, deletes: 0, bytesIn: 0, bytesOut: 0 };
+
+function minus(after: Requests, before: Requests): Requests {
+  return {
     writes: after.writes - before.writes,
     reads: after.reads - before.reads,
     deletes: after.deletes - before.deletes,
     bytesIn: after.bytesIn - before.bytesIn,
     bytesOut: after.bytesOut - before.bytesOut,
-    produced: after.produced - before.produced,
   };
-  if (Object.values(difference).some((value) => value < 0)) return null;
+}
+
+/** What happened between two looks; null when the node was started anew in between. */
+function between(before: Usage, after: Usage): Usage | null {
+  const produced = after.produced - before.produced;
+  const difference = minus(after, before);
+  if ([produced, ...Object.values(difference)].some((value) => value < 0)) return null;
   const byOp = Object.fromEntries(
     Object.entries(after.byOp).map(([op, count]) => [op, count - (before.byOp[op] ?? 0)]),
   );
-  return { ...difference, byOp };
+  const byClass = Object.fromEntries(
+    Object.entries(after.byClass)
+      .map(([kind, one]) => [kind, minus(one, before.byClass[kind] ?? NONE)]),
+  );
+  return { ...difference, produced, byOp, byClass };
 }
 
-function dollars(usage: Usage, prices: StorePrices): number {
-  return (usage.writes * prices.perMillionWrites + usage.reads * prices.perMillionReads) / 1e6 +
-    (usage.bytesIn * prices.perGibIn + usage.bytesOut * prices.perGibOut) / GIB;
+function dollars(requests: Requests, prices: StorePrices): number {
+  return (requests.writes * prices.perMillionWrites + requests.reads * prices.perMillionReads) /
+      1e6 +
+    (requests.bytesIn * prices.perGibIn + requests.bytesOut * prices.perGibOut) / GIB;
 }
 
 export interface CostInput {
@@ -127,23 +160,59 @@ export function costOf({ before, usage, prices }: CostInput): CostReport {
   const rate = delta === null || before === null || before.seconds <= 0
     ? null
     : { seconds: before.seconds, usage: delta };
-  const costs = prices.map((table) => {
-    const total = dollars(usage, table);
+  const money = (table: StorePrices, all: Requests, lately: Requests | undefined): Money => {
+    const total = dollars(all, table);
     return {
-      store: table.store,
       total,
       perGib: usage.produced === 0 ? null : total / (usage.produced / GIB),
-      perMonth: rate === null ? null : dollars(rate.usage, table) / rate.seconds * MONTH_SECONDS,
+      perMonth: rate === null || lately === undefined
+        ? null
+        : dollars(lately, table) / rate.seconds * MONTH_SECONDS,
     };
+  };
+  const costs = prices.map((table) => {
+    const byClass = Object.fromEntries(
+      Object.entries(usage.byClass)
+        .map(([kind, all]) => [kind, money(table, all, rate?.usage.byClass[kind])]),
+    );
+    return { store: table.store, ...money(table, usage, rate?.usage), byClass };
   });
   return { usage, rate, costs };
 }
 
-function money(amount: number | null): string {
+function inDollars(amount: number | null): string {
   return amount === null ? "-" : `$${amount.toFixed(amount !== 0 && amount < 0.01 ? 6 : 2)}`;
 }
 
-export function costLines({ usage, rate, costs }: CostReport): string[] {
+const NAME_COLUMNS = 24;
+const COLUMNS = 12;
+
+function row(name: string, cells: readonly (string | number)[]): string {
+  return name.padEnd(NAME_COLUMNS) + cells.map((cell) => String(cell).padStart(COLUMNS)).join("");
+}
+
+function moneyCells({ total, perGib, perMonth }: Money): string[] {
+  return [total, perGib, perMonth].map(inDollars);
+}
+
+/** Classes with their money at the first table, the dearest one first. */
+function classLines({ usage, costs: [first] }: CostReport): string[] {
+  if (first === undefined) return [];
+  const classes = Object.entries(usage.byClass)
+    .toSorted(([a], [b]) => first.byClass[b]!.total - first.byClass[a]!.total || (a < b ? -1 : 1));
+  return [
+    "",
+    row(`at ${first.store}`, ["writes", "reads", "deletes", ...MONEY]),
+    ...classes.map(([kind, { writes, reads, deletes }]) =>
+      row(kind, [writes, reads, deletes, ...moneyCells(first.byClass[kind]!)])
+    ),
+  ];
+}
+
+const MONEY = ["so far", "per GiB", "per month"];
+
+export function costLines(report: CostReport): string[] {
+  const { usage, rate, costs } = report;
   const gib = (bytes: number) => `${(bytes / GIB).toFixed(3)} GiB`;
   const ops = Object.entries(usage.byOp).toSorted(([a], [b]) => a < b ? -1 : 1);
   return [
@@ -157,14 +226,9 @@ export function costLines({ usage, rate, costs }: CostReport): string[] {
       : `rate      ${rate.usage.writes} writes, ${rate.usage.reads} reads in ${
         rate.seconds.toFixed(1)
       } s`,
+    ...classLines(report),
     "",
-    `${"requests at list prices".padEnd(24)}${"so far".padStart(12)}${"per GiB".padStart(12)}${
-      "per month".padStart(12)
-    }`,
-    ...costs.map(({ store, total, perGib, perMonth }) =>
-      `${store.padEnd(24)}${
-        [total, perGib, perMonth].map((one) => money(one).padStart(12)).join("")
-      }`
-    ),
+    row("requests at prices of", MONEY),
+    ...costs.map((one) => row(one.store, moneyCells(one))),
   ];
 }

@@ -30,7 +30,7 @@ export type Finding =
     readonly key: string;
     readonly detail: string;
   }
-  /** `orphan`: nobody will ever delete it. `garbage`: the node deletes it in time. */
+  /** `orphan`: no row names it, only an audit finds it. `garbage`: the node deletes it in time. */
   | {
     readonly severity: "reclaimable";
     readonly kind: "orphan" | "garbage";

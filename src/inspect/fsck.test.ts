@@ -24,7 +24,14 @@ import { rangesDigest } from "../controller/ranges.ts";
 import { nodeEpoch, nodeId, objectId, position, streamId } from "../lib/brand.ts";
 import { crc32c } from "../lib/crc32c.ts";
 import { SLOT_BYTES, WAL_BULKS_IN_FLIGHT_MAX } from "../lib/limits.ts";
-import { CLUSTER_KEY, dataKey, logKey, probeKey, walKey } from "../object/object_key.ts";
+import {
+  CLUSTER_KEY,
+  dataKey,
+  logKey,
+  probeKey,
+  sparseIndexKey,
+  walKey,
+} from "../object/object_key.ts";
 import { assignOffsets } from "../protocol/record_batch.ts";
 import { encodeAttributes } from "../storage/format/attributes.ts";
 import { encodeComposite } from "../storage/format/composite.ts";
@@ -165,6 +172,7 @@ describe("objects that are cut, grown or gone", () => {
     const key = [...base.keys()].find((one) => !isWal(one) && !one.startsWith("meta/"))!;
     const { damaged, text } = await checkChanged(base, (copy) => void copy.delete(key));
     assert.ok(damaged.includes(`missing ${key}`));
+    assert.match(text, /missing .* is not in the store: a stream set object of node 1/);
     assert.ok(damaged.some((one) => /^range stream \d+$/.test(one)));
     assert.match(text, /\[0, 2\) of partition \S+\/0 is in no readable object/);
   });
@@ -223,6 +231,8 @@ describe("what nobody needs", () => {
     const { summary, findings } = await checkChanged(base, (copy) => {
       for (const key of [never, probe, ghost, sealed]) copy.set(key, new Uint8Array(7));
       copy.set("notes.txt", new Uint8Array(1));
+      // A hint is nobody's loss, whatever is in it.
+      copy.set(sparseIndexKey(id, NODE), new Uint8Array(3));
       appendRecords(copy, {
         type: "purged",
         ids: [[2, 3]],

@@ -1,6 +1,7 @@
 /** Every key of the bucket in one listing: whose it is, and what nobody needs any more. */
-import { type IdBlock, walKey as walRowKey } from "../controller/image.ts";
+import { walKey as walRowKey } from "../controller/image.ts";
 import { spanContains } from "../controller/ranges.ts";
+import { IdBlocks } from "../controller/unreferenced.ts";
 import type { State } from "../controller/state.ts";
 import type { ObjectId } from "../lib/brand.ts";
 import {
@@ -8,6 +9,7 @@ import {
   parseDataKey,
   parseLogKey,
   parseSnapshotKey,
+  parseSparseIndexKey,
   parseWalKey,
   PROBE_PREFIX,
   type WalKey,
@@ -24,32 +26,11 @@ export interface Census {
   readonly wals: ReadonlyMap<string, ReadonlyMap<number, number>>;
 }
 
-/** Finds the block of an id without walking over all of them. */
-class Blocks {
-  readonly #sorted: readonly IdBlock[];
-
-  constructor(state: State) {
-    this.#sorted = [...state.idBlocks.values()].toSorted((a, b) => a.from - b.from);
-  }
-
-  of(id: ObjectId): IdBlock | null {
-    let low = 0;
-    let high = this.#sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#sorted[middle]!.to <= id) low = middle + 1;
-      else high = middle;
-    }
-    const block = this.#sorted[low];
-    return block !== undefined && block.from <= id ? block : null;
-  }
-}
-
 class Listing {
   readonly #clusterId: string;
   readonly #state: State;
   readonly #report: Report;
-  readonly #blocks: Blocks;
+  readonly #blocks: IdBlocks;
   readonly objects = new Map<ObjectId, number>();
   readonly wals = new Map<string, Map<number, number>>();
   keys = 0;
@@ -59,7 +40,7 @@ class Listing {
     this.#clusterId = clusterId;
     this.#state = state;
     this.#report = report;
-    this.#blocks = new Blocks(state);
+    this.#blocks = new IdBlocks(state);
   }
 
   async take(info: ObjectInfo): Promise<void> {
@@ -75,7 +56,8 @@ class Listing {
     }
     const isMetadata = key === CLUSTER_KEY || parseLogKey(this.#clusterId, key) !== null ||
       parseSnapshotKey(this.#clusterId, key) !== null;
-    if (!isMetadata) {
+    // A hint: whatever is in it, nothing is lost by it.
+    if (!isMetadata && parseSparseIndexKey(this.#clusterId, key) === null) {
       const detail = "not a key of this cluster";
       await this.#report({ severity: "note", kind: "foreign", key, detail });
     }

@@ -1,24 +1,18 @@
 /** The metadata objects one by one: checksums, positions, the chain of entries, and what may go. */
 import { decodeEntry, entryHash } from "../controller/entry.ts";
+import { listSnapshots, type SnapshotInfo } from "../controller/object_log.ts";
 import { decodeSnapshot } from "../controller/snapshot.ts";
+import { trimBoundary } from "../controller/snapshot_keeper.ts";
 import { type Position, position } from "../lib/brand.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { isFault } from "../lib/errors.ts";
-import { METADATA_SNAPSHOTS_KEPT, METADATA_TRIM_AGE_MS_MIN } from "../lib/limits.ts";
-import {
-  CLUSTER_KEY,
-  logKey,
-  logPrefix,
-  parseLogKey,
-  parseSnapshotKey,
-  snapshotPrefix,
-} from "../object/object_key.ts";
+import { METADATA_SNAPSHOTS_KEPT } from "../lib/limits.ts";
+import { CLUSTER_KEY, logKey, logPrefix, parseLogKey } from "../object/object_key.ts";
 import type { ObjectInfo } from "../object/object_store.ts";
 import { damage, type Report } from "./finding.ts";
 import type { StoreAtRest } from "./load_metadata.ts";
 
-interface SnapshotSeen extends ObjectInfo {
-  readonly at: Position;
+interface SnapshotSeen extends SnapshotInfo {
   readonly lastHash: Uint8Array | null;
 }
 
@@ -42,30 +36,26 @@ async function readSnapshots(
   report: Report,
 ): Promise<SnapshotSeen[]> {
   const found: SnapshotSeen[] = [];
-  for await (const info of store.list(snapshotPrefix(clusterId))) {
-    const at = parseSnapshotKey(clusterId, info.key);
-    if (at === null) continue;
+  for (const info of await listSnapshots(store, clusterId)) {
+    const { at } = info;
     const got = await store.get(info.key);
     const decoded = got === null
       ? { problem: "it vanished while it was read" }
       : corruptionIn(() => decodeSnapshot(got.bytes, at, env.codecs).lastHash);
     if ("problem" in decoded) await report(damage("metadata", info.key, decoded.problem));
-    found.push({ ...info, at, lastHash: "value" in decoded ? decoded.value : null });
+    found.push({ ...info, lastHash: "value" in decoded ? decoded.value : null });
   }
-  return found.toSorted((a, b) => b.at - a.at);
+  return found;
 }
 
-/** Where the next trim of the log will end, by the keeper's rule; 0 when nothing may go. */
-async function trimBoundary(
+/** Where the next trim of the log will end, if the node keeps it as long as by default; 0 when nothing may go. */
+async function nextBoundary(
   { store }: StoreAtRest,
   snapshots: readonly SnapshotSeen[],
 ): Promise<Position> {
   const cluster = await store.get(CLUSTER_KEY);
   if (cluster === null) return position(0);
-  const { storeNowMs } = cluster;
-  return snapshots.slice(METADATA_SNAPSHOTS_KEPT - 1)
-    .find(({ lastModifiedMs }) => storeNowMs - lastModifiedMs >= METADATA_TRIM_AGE_MS_MIN)?.at ??
-    position(0);
+  return trimBoundary(snapshots, cluster.storeNowMs) ?? position(0);
 }
 
 /** `end`: position that the log was replayed to. */
@@ -75,7 +65,7 @@ export async function checkMetadataObjects(
   report: Report,
 ): Promise<MetadataCensus> {
   const snapshots = await readSnapshots(rest, report);
-  const boundary = await trimBoundary(rest, snapshots);
+  const boundary = await nextBoundary(rest, snapshots);
   for (const { at, key, size } of snapshots) {
     if (at >= boundary) continue;
     const detail = "snapshot older than those that are kept";

@@ -57,6 +57,12 @@ export async function checkObject(
   return await new ObjectCheck(options, row).run();
 }
 
+/** What only the row can still tell; which streams a stream set object had, the gaps in their ranges show. */
+function contentOf({ stream, nodeId }: ObjectRow): string {
+  if (stream === null) return `: a stream set object of node ${nodeId}`;
+  return `: stream ${stream.streamId} from ${stream.start} to ${stream.end}`;
+}
+
 class ObjectCheck {
   readonly #options: ObjectCheckOptions;
   readonly #row: ObjectRow;
@@ -80,7 +86,7 @@ class ObjectCheck {
     if (size === undefined) {
       await this.#wrong(
         "missing",
-        `object ${objectId}, ${this.#row.size} bytes, is not in the store`,
+        `object ${objectId}, ${this.#row.size} bytes, is not in the store${contentOf(this.#row)}`,
       );
       return null;
     }

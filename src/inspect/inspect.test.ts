@@ -123,6 +123,27 @@ describe("golden bytes", () => {
     ]);
     assert.match(lines[5]!, /^footer {4}@141 indexPosition=33 indexLength=108/);
   });
+
+  test("a sparse index, told by its name", async () => {
+    const bytes = fromHex(
+      "0000 00000001 0000000000000001 00000001 0000000000000032 0000000000000064 0000000000000058",
+    );
+    const name = "store/52674dec/_kafka_X/node-1";
+    assert.deepEqual(
+      await look(sourceOf(bytes, name)).then(({ kind, lines, damage }) => ({
+        kind,
+        lines,
+        damage,
+      })),
+      {
+        kind: "sparse",
+        lines: ["stream    stream=1 ranges=1", "range     stream=1 start=50 end=100 object=88"],
+        damage: null,
+      },
+    );
+    bytes[1] = 9;
+    assert.equal((await look(sourceOf(bytes, name))).damage, "Sparse index of version 9");
+  });
 });
 
 describe("damage", () => {
@@ -177,6 +198,7 @@ describe("damage", () => {
       "a/snap/00000000000000000001",
       "meta/cluster",
       "00000000/_kafka_X/0",
+      "52674dec/_kafka_X/node-1",
     ];
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),

@@ -3,7 +3,7 @@ import { viewOf } from "../lib/bytes.ts";
 import { FOOTER_BYTES } from "../storage/format/footer.ts";
 import type { ByteSource } from "./byte_source.ts";
 
-export type ObjectKind = "wal" | "data" | "composite" | "entry" | "snapshot" | "cluster";
+export type ObjectKind = "wal" | "data" | "composite" | "entry" | "snapshot" | "cluster" | "sparse";
 
 const HEAD_BYTES = 64;
 const HEAD_MAGIC: Readonly<Record<number, ObjectKind>> = {
@@ -20,6 +20,7 @@ const NAMES: readonly (readonly [RegExp, ObjectKind])[] = [
   [/\/log\/\d{20}$/, "entry"],
   [/\/snap\/\d{20}$/, "snapshot"],
   [/(^|\/)meta\/cluster$/, "cluster"],
+  [/(^|\/)[0-9a-f]{8}\/_kafka_[^/]+\/node-\d+$/, "sparse"],
   [/(^|\/)[0-9a-f]{8,}\/_kafka_[^/]+\/\d+$/, "data"],
 ];
 
@@ -35,6 +36,7 @@ export async function kindOf(source: ByteSource): Promise<ObjectKind | null> {
   const byHead = head.length < 4 ? undefined : HEAD_MAGIC[viewOf(head).getUint32(0)];
   const tail = await source.read(Math.max(0, source.size - FOOTER_BYTES), source.size);
   const byName = NAMES.find(([pattern]) => pattern.test(source.name))?.[1] ?? null;
-  if (byName === "cluster") return byName;
+  // These two carry no magic.
+  if (byName === "cluster" || byName === "sparse") return byName;
   return byHead ?? kindOfTail(tail) ?? byName;
 }

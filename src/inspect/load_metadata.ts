@@ -21,9 +21,20 @@ export interface StoreAtRest {
 }
 
 export type LoadedMetadata =
-  | { readonly ok: true; readonly state: State }
+  | {
+    readonly ok: true;
+    readonly state: State;
+    /** Of the last entry: what the next one has to name. */
+    readonly lastHash: Uint8Array;
+  }
   /** The key that cannot be read or is missing, and why. */
-  | { readonly ok: false; readonly key: string; readonly detail: string };
+  | {
+    readonly ok: false;
+    readonly key: string;
+    readonly detail: string;
+    /** Only because somebody writes meanwhile: another look may succeed. */
+    readonly isPassing?: true;
+  };
 
 /** Throws what the store throws, and FaultError `config` on what a newer build wrote. */
 export async function loadMetadata(
@@ -47,12 +58,14 @@ export async function loadMetadata(
     const read = await log.read(replica.state.at, METADATA_READS_IN_FLIGHT);
     const key = logKey(clusterId, position(replica.state.at + 1));
     if (read.kind === "behind") {
-      return { ok: false, key, detail: "the log was trimmed while it was read" };
+      return { ok: false, key, detail: "the log was trimmed while it was read", isPassing: true };
     }
     const problem = takeAll(replica, read.entries, clusterId);
     if (problem !== null) return problem;
     if (!read.atEnd) continue;
-    if (replica.state.at >= mustReach) return { ok: true, state: replica.state };
+    if (replica.state.at >= mustReach) {
+      return { ok: true, state: replica.state, lastHash: replica.lastHash };
+    }
     return { ok: false, key, detail: `the log ends here, a snapshot says ${mustReach}` };
   }
 }

@@ -33,6 +33,8 @@ export type FaultCode =
 export interface FaultOptions {
   /** Whether the same call may succeed later. */
   readonly retriable: boolean;
+  /** The other side asks for fewer requests; with `store-unavailable`. */
+  readonly isThrottled?: boolean;
   readonly cause?: unknown;
 }
 
@@ -40,11 +42,13 @@ export class FaultError extends Error {
   override readonly name = "FaultError";
   readonly code: FaultCode;
   readonly retriable: boolean;
+  readonly isThrottled: boolean;
 
   constructor(code: FaultCode, message: string, options: FaultOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retriable = options.retriable;
+    this.isThrottled = options.isThrottled === true;
   }
 }
 

@@ -1,6 +1,8 @@
 /** Every bound of the system, its unit and its reason. Units stand last in the name. */
 
+export * from "./compaction_limits.ts";
 export * from "./http_limits.ts";
+export * from "./read_limits.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -19,6 +21,8 @@ export const REQUEST_BYTES_MAX = 100 * MIB;
 export const METADATA_ENTRY_BYTES_MAX = 512 * KIB;
 /** Un-acknowledged WAL bytes past which new produces are refused with a retriable error. */
 export const WAL_UNACKNOWLEDGED_BYTES_MAX = 256 * MIB;
+/** What an un-acknowledged record counts beside its bytes: promises and what waits for them, 730 bytes as measured. */
+export const WAL_WAITING_RECORD_BYTES = KIB;
 /** Header of a WAL object; it stands before the slot's address space, so a body may fill the slot. */
 export const WAL_OBJECT_HEADER_BYTES = 48;
 /**
@@ -91,12 +95,20 @@ export const DATA_BLOCK_PAYLOAD_BYTES = 512 * KIB;
 export const STREAM_OBJECT_SPLIT_BYTES = 8 * MIB;
 /** Objects above this size are written in parts. */
 export const SINGLE_PUT_BYTES_MAX = 32 * MIB;
+/** The same where requests cost money, at least: a block of a third of the log cache and one bulk are one PUT. */
+export const PRICED_PUT_BYTES_MIN = 96 * MIB;
+/** And at most: S3 takes five times as much, but a PUT that fails is sent again as a whole. */
+export const PRICED_PUT_BYTES_MAX = 1_024 * MIB;
+/** The same for compaction, which has less memory: its largest merge is one PUT. */
+export const PRICED_COMPACTION_PUT_BYTES_MAX = 128 * MIB;
 /** Bytes of an object that are encoded in one go: about a millisecond in which nothing else runs. */
 export const ENCODE_STEP_BYTES = 2 * MIB;
 /** Objects from this size on are encoded into memory that is kept for the next one. */
 export const UPLOAD_MEMORY_BYTES_MIN = 1 * MIB;
 /** Part of a multi-part object; all parts but the last are equal. */
 export const PUT_PART_BYTES = 16 * MIB;
+/** The same where requests cost money. */
+export const PRICED_PUT_PART_BYTES = 64 * MIB;
 /**
  * What one cached record costs beside its bytes, so that a million tiny records stay bounded: its WAL header
  * (24 bytes) and its place, a number in an array that grows by half.
@@ -114,8 +126,8 @@ export const LOG_CACHE_BYTES_MAX = 256 * MIB;
 export const LOG_CACHE_BLOCKS_MAX = 64;
 /** Streams in one log cache block: its commit must fit one metadata entry. */
 export const LOG_CACHE_BLOCK_STREAMS_MAX = 10_000;
-/** A log cache block is uploaded at this size: about a third of the cache, so that two more fit. */
-export const UPLOAD_BLOCK_BYTES = 80 * MIB;
+/** A log cache block is uploaded at this size, or at a third of the cache, so that two more fit. */
+export const UPLOAD_BLOCK_BYTES = 256 * MIB;
 /** A dirty log cache block is uploaded after this time; a clean one causes no request. */
 export const UPLOAD_INTERVAL_MS = 600_000;
 /** WAL slots that hold records which are not in data objects: bounds recovery (64,000 on a directory). */
@@ -132,20 +144,6 @@ export const LAYOUT_STEP_RECORDS = 65_536;
 export const UPLOADS_IN_FLIGHT_MAX = 4;
 /** Object ids are reserved in blocks of this size: one metadata entry each. */
 export const OBJECT_ID_BLOCK = 4_096;
-/** Indexes of data objects kept in memory. */
-export const INDEX_CACHE_BYTES_MAX = 32 * MIB;
-/** Range tables of stream set objects (24 bytes per stream range) kept in memory. */
-export const RANGE_INDEX_BYTES_MAX = 32 * MIB;
-/** Data blocks read from objects kept in memory. */
-export const BLOCK_CACHE_BYTES_MAX = 128 * MIB;
-/** One range read of adjacent data blocks, and the end of read-ahead growth. */
-export const RANGE_READ_BYTES_MAX = 4 * MIB;
-/** First read-ahead window of a sequential reader; doubles per read. */
-export const READ_AHEAD_BYTES_MIN = 512 * KIB;
-/** Sequential readers whose place is remembered. */
-export const READ_AHEAD_READERS_MAX = 4_096;
-/** Index loads at the same time while a stream's offsets are searched in stream set objects. */
-export const INDEX_LOADS_IN_FLIGHT_MAX = 8;
 /** WAL records that a recovery holds in memory before it writes them to objects. */
 export const RECOVERY_BYTES_MAX = 512 * MIB;
 /** Bytes read at once while groups are rebuilt from their log. */
@@ -206,6 +204,9 @@ export const METADATA_SNAPSHOT_ENTRIES = 500;
 export const METADATA_SNAPSHOT_LOG_BYTES = 4 * MIB;
 /** Snapshots that are kept: a corrupt one leaves two to fall back on. */
 export const METADATA_SNAPSHOTS_KEPT = 3;
+/** Rows that are written into a snapshot in one go, and characters that are compressed in one: a few milliseconds each. */
+export const METADATA_SNAPSHOT_STEP_ROWS = 2_000;
+export const METADATA_SNAPSHOT_STEP_CHARS = 512 * KIB;
 /** Largest snapshot that is unpacked; past it a bug is more likely than a cluster of that size. */
 export const METADATA_SNAPSHOT_BYTES_MAX = 1_024 * MIB;
 /** Log entries that are read at the same time while catching up. */
@@ -224,6 +225,38 @@ export const OBJECT_RETAIN_AGE_MS_MIN = 15 * 60_000;
 export const COLLECT_INTERVAL_MS = 60_000;
 /** How often a node looks whether old WALs may be forgotten: a listing for each. */
 export const WAL_FORGET_INTERVAL_MS = 24 * 3_600_000;
+/** Pages of the node's WAL keys that a start lists to see whether its metadata is whole: a WAL on S3 has one. */
+export const TAIL_LIST_PAGES_MAX = 3;
+/** What a start reads of the newest WAL objects for that: their header and their first records. */
+export const TAIL_SLOT_BYTES = 256 * KIB;
+/** Ids after the last used one that a start asks for, per block: an upload may have left some out. */
+export const TAIL_PROBE_IDS = 2;
+/** Blocks of ids, the newest ones, in which it asks: one of uploads and one of compaction are in use. */
+export const TAIL_BLOCKS_MAX = 2;
+/** How often a node looks for objects that nobody names; without a change of the metadata it does not. */
+export const AUDIT_INTERVAL_MS = 24 * 3_600_000;
+/** The first audit of a process: a node that restarts every day is audited too. */
+export const AUDIT_FIRST_MS = 3_600_000;
+/** Younger objects are left for the next audit: a write that was repeated may still be under way. */
+export const AUDIT_AGE_MS_MIN = 24 * 3_600_000;
+/** Keys that one audit remembers, some 200 bytes each; more are found by the next. */
+export const AUDIT_FOUND_MAX = 50_000;
+/** Keys that one audit names in the log. */
+export const AUDIT_LINES_MAX = 20;
+/** How long a node has for its answer to a roll call: three looks at the metadata log, and some. */
+export const ROLL_CALL_MS = 35_000;
+/** Looks that a node must have within it: one may fail, and the answer takes time. */
+export const ROLL_CALL_LOOKS = 3;
+/** How often the caller looks for answers; it reads nothing for that. */
+export const ROLL_CALL_LOOK_MS = 1_000;
+/** Attempts to write a call or an answer while others write the same row. */
+export const ROLL_CALL_ANSWER_ATTEMPTS = 5;
+/** How often a start begins to recover its own WALs anew after another recoverer of them was later. */
+export const RECOVERIES_OVERTAKEN_MAX = 5;
+/** Records in memory while another node's WAL is recovered: beside a broker that works. */
+export const SUCCESSION_BYTES_MAX = 128 * MIB;
+/** Pause before a take-over that met a failing store begins anew. */
+export const SUCCESSION_PAUSE_MS = 10_000;
 /** Objects that one look deletes at most. */
 export const COLLECT_OBJECTS_MAX = 5_000;
 /** A frame up to this gets its buffer at once; a larger one only as its bytes arrive. */
@@ -248,8 +281,10 @@ export const INFLATED_BATCH_BYTES = 64 * MIB;
 export const INFLATED_BATCH_RATIO = 10;
 /** What a record or a header adds to its bytes at most, for estimates before it is encoded. */
 export const RECORD_OVERHEAD_BYTES_MAX = 64;
-/** Reads of the store at once: enough to hide its latency, few enough to keep its connections alive. */
+/** Reads of data at once: enough to hide the store's latency, few enough to keep its connections alive. */
 export const STORE_READS_MAX = 64;
+/** Reads of the metadata log and of WAL slots at once, beside those of data: what a start reads ahead. */
+export const STORE_LOG_READS_MAX = 16;
 /** Puts and deletes at once. */
 export const STORE_WRITES_MAX = 32;
 /** Multipart uploads at once; each holds a part in memory. */
@@ -312,57 +347,15 @@ export const DATA_BLOCK_BYTES_MAX = 128 * MIB;
 export const FSCK_OBJECTS_AT_ONCE = 4;
 /** Orphans that one repair deletes; more need another run. */
 export const FSCK_ORPHANS_MAX = 100_000;
-/** How often a node looks whether metadata changed since its last compaction; without a change nothing happens. */
-export const COMPACTION_INTERVAL_MS = 60_000;
-/** Pause before a compaction goes on when it left work over: others get their turn. */
-export const COMPACTION_PAUSE_MS = 10_000;
-/** How long a node that closes waits for a compaction to notice; its objects are swept later. */
-export const COMPACTION_CLOSE_MS = 1_000;
-/** Blocks that a compaction holds at once, beside a part or two of the objects that it writes. */
-export const COMPACTION_MEMORY_BYTES = 64 * MIB;
-/** Bytes that compaction reads per second: its share of the network and of the processor. */
-export const COMPACTION_BYTES_PER_S = 64 * MIB;
-/** Range reads of compaction at once: a small share of STORE_READS_MAX. */
-export const COMPACTION_READS_MAX = 4;
-/** Writes of compaction at once: the open stream set object beside a stream object. */
-export const COMPACTION_WRITES_MAX = 2;
-/** One range read of compaction. */
-export const COMPACTION_READ_BYTES_MAX = 16 * MIB;
-/** Dead bytes between two blocks that are cheaper to read than a second request. */
-export const COMPACTION_HOLE_BYTES_MAX = 256 * KIB;
-/** Neighbouring blocks of a stream share an index entry up to this size (AutoMQ's value). */
-export const COMPACTED_ENTRY_BYTES_MAX = MIB;
-/** Objects from which on a rewrite is worth its requests: work decides, never the time. */
-export const COMPACTION_OBJECTS_MIN = 8;
-/** Age at which every stream of a stream set object gets an object of its own: at most one PUT per stream and day. */
-export const COMPACTION_FORCE_SPLIT_MS = 24 * 3_600_000;
-/** Stream set objects of one run (AutoMQ's value). */
-export const COMPACTION_SET_OBJECTS_MAX = 500;
-/** Bytes of one run over stream set objects: keeps it below the time of a few minutes. */
-export const COMPACTION_SET_BYTES_MAX = 10 * 1024 * MIB;
-/** Index entries of one run, about 100 bytes of memory each. */
-export const COMPACTION_BLOCKS_MAX = 200_000;
-/** Streams of one stream set object (AutoMQ's value). */
-export const COMPACTION_SET_STREAMS_MAX = 20_000;
-/** Stream objects of one run: about 200 bytes each must fit one metadata entry. */
-export const COMPACTION_STREAM_OBJECTS_MAX = 2_000;
-/** Largest object that merging makes: above it, links are cheaper than copies. */
-export const COMPACTION_MERGE_BYTES_MAX = 64 * MIB;
-/** Smaller objects wait to be merged before they are linked (AutoMQ's value). */
-export const COMPACTION_LINK_BYTES_MIN = 4 * MIB;
-/** Bytes behind one composite object (AutoMQ's value). */
-export const COMPACTION_LINK_BYTES_MAX = 10 * 1024 * MIB;
-/** Objects that one run merges, or that one composite links to: their ids must fit one metadata entry. */
-export const COMPACTION_LINKS_MAX = 5_000;
-/** Dead bytes of a composite that are worth writing it anew when they are half of it. */
-export const COMPACTION_DEAD_BYTES_MIN = 64 * MIB;
-/** Dead bytes of a composite that are worth it in any case (AutoMQ's value). */
-export const COMPACTION_DEAD_BYTES_MAX = 512 * MIB;
-/** Objects of the cluster past which any two neighbours are put together (AutoMQ's value). */
-export const COMPACTION_CLUSTER_OBJECTS_MAX = 400_000;
-/** Ids that compaction reserves at once: what a dead epoch leaves unused is deleted one by one. */
-export const COMPACTION_ID_BLOCK = 256;
-/** How often indexes of stream set objects are read to find dead ones; not while nothing changes. */
-export const COMPACTION_TIDY_MS = 3_600_000;
-/** Rewrites of one look, so that streams and stream set objects take turns. */
-export const COMPACTION_RUNS_MAX = 64;
+
+/** Open partitions with rows of their own in the metrics: four lines each, so a page of some 300 KiB. */
+export const METRIC_PARTITIONS_MAX = 1_000;
+
+/** How often a node looks whether its store still holds the cluster: 60 GETs an hour. */
+export const CLUSTER_LOOK_MS = 60_000;
+
+/** The second look, before a node ends: one wrong answer is no proof. */
+export const CLUSTER_LOOK_AGAIN_MS = 2_000;
+
+/** Looks at the metadata of a store that is copied while nodes write to it, until a look and the copy agree. */
+export const COPY_ROUNDS_MAX = 10;

@@ -25,6 +25,11 @@ export class Lru<K, V> {
     return entry.value;
   }
 
+  /** Without counting as a use. */
+  peek(key: K): V | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
   /** Adds or replaces; evicts the least recently used. A value heavier than the whole map is not kept. */
   set(key: K, value: V): void {
     this.delete(key);
@@ -43,6 +48,10 @@ export class Lru<K, V> {
     if (entry === undefined) return false;
     this.#weight -= entry.weight;
     return this.#entries.delete(key);
+  }
+
+  values(): V[] {
+    return [...this.#entries.values()].map(({ value }) => value);
   }
 
   clear(): void {

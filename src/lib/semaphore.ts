@@ -16,6 +16,13 @@ export class Semaphore {
     this.#free = permits;
   }
 
+  get limit(): number {
+    return this.#limit;
+  }
+  /** More than the limit while a request above it is served. */
+  get used(): number {
+    return this.#limit - this.#free;
+  }
   get free(): number {
     return this.#free;
   }

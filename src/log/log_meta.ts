@@ -2,7 +2,8 @@
  * The JSON values of a partition's meta stream, with AutoMQ's names.
  * LOG lists streams and segments; `ro` (ours) is the offset up to which the newest segment is counted.
  * PARTITION holds the log start, the cleaner's place, the recovery point and the clean flag; a clean flag
- * counts only while its recovery point is the log's end, so nothing has to clear it.
+ * counts only while its recovery point is the log's end, so nothing has to clear it. Version 1 of both has
+ * no field for it; a field `v` with another value is refused.
  */
 import { type Offset, type StreamId, streamId } from "../lib/brand.ts";
 import { toUtf8, utf8 } from "../lib/bytes.ts";
@@ -53,9 +54,17 @@ function integerOf(fields: Fields, name: string): number {
   return value as number;
 }
 
+/** A build that changes the meaning of a field writes the next one as `v`. */
+const VERSION = 1;
+
 function parse<T>(bytes: Uint8Array, what: string, read: (fields: Fields) => T): T {
   try {
-    return read(objectOf(JSON.parse(utf8(bytes)), what));
+    const fields = objectOf(JSON.parse(utf8(bytes)), what);
+    const version: unknown = fields["v"] ?? VERSION;
+    if (version !== VERSION) {
+      throw new TypeError(`it has version ${JSON.stringify(version)}, this build knows ${VERSION}`);
+    }
+    return read(fields);
   } catch (cause) {
     const message = `Cannot read ${what} of a partition: ${messageOf(cause)}`;
     throw new FaultError("corrupt", message, { retriable: false, cause });

@@ -3,18 +3,22 @@ import type { BrokerConfig } from "../broker/broker_config.ts";
 import {
   type CompactionOptions,
   DEFAULT_COMPACTION_OPTIONS,
+  pricedCompaction,
 } from "../storage/compaction/options.ts";
 
 /** Empty when compaction is off. */
 export function compactionOf(
   config: BrokerConfig,
+  storeHasPrices: boolean,
 ): { readonly compaction?: CompactionOptions } {
   if (!config.flag("skerry.compaction.enable")) return {};
+  const memoryBytes = config.integer("skerry.compaction.memory.bytes");
   return {
     compaction: {
       ...DEFAULT_COMPACTION_OPTIONS,
+      ...(storeHasPrices ? pricedCompaction(memoryBytes) : {}),
+      memoryBytes,
       intervalMs: config.integer("skerry.compaction.interval.ms"),
-      memoryBytes: config.integer("skerry.compaction.memory.bytes"),
       bytesPerSecond: config.integer("skerry.compaction.bytes.per.second"),
       objectsMin: config.integer("skerry.compaction.objects.min"),
       splitBytes: config.integer("skerry.compaction.split.bytes"),

@@ -24,7 +24,7 @@ async function rig() {
   const seen = { listeners: 0, refuse: null as Command["type"] | null };
   const metadata: MetadataStore = {
     view: () => inner.view(),
-    fresh: () => inner.fresh(),
+    fresh: (inDoubt) => inner.fresh(inDoubt),
     close: () => inner.close(),
     submit<C extends Command>(command: C): Promise<Decided<C["type"]>> {
       if (command.type !== seen.refuse) return inner.submit(command);
@@ -57,7 +57,7 @@ async function rig() {
 test("an incarnation follows the metadata until it is closed", async () => {
   const { metadata, options, seen } = await rig();
   const incarnation = await startIncarnation(options);
-  assert.equal(seen.listeners, 1);
+  assert.equal(seen.listeners, 2, "its registration, and roll calls");
   await incarnation.close();
   assert.equal(seen.listeners, 0);
   await metadata.close();

@@ -3,7 +3,7 @@ import type { Env } from "../env/env.ts";
 import type { NodeId } from "../lib/brand.ts";
 import { type Broker, createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
-import { Coordinator } from "../broker/group/coordinator.ts";
+import { Coordinator, type CoordinatorBounds } from "../broker/group/coordinator.ts";
 import type { BrokerServices, Permits } from "../broker/handler.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
 import { routesOf } from "../broker/routes.ts";
@@ -32,6 +32,7 @@ export interface KafkaSideOptions {
   readonly incarnation: Incarnation;
   /** Of the whole node: they outlive the incarnation. */
   readonly permits: Permits;
+  readonly groupBounds?: CoordinatorBounds;
 }
 
 const openLog: OpenLog = async ({ metaStreamId, ...options }) => {
@@ -59,6 +60,7 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     streams: incarnation.streams,
     openLog,
     configOf: (overrides) => logConfigOf(overrides, config),
+    metricRowsMax: config.integer("skerry.metrics.partitions.max"),
   });
   const services: BrokerServices = {
     env,
@@ -71,7 +73,7 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     config,
     permits,
   };
-  const coordinator = new Coordinator(services);
+  const coordinator = new Coordinator(services, options.groupBounds);
   return {
     services,
     broker: createBroker(env, routesOf({ ...services, coordinator })),

@@ -9,10 +9,15 @@ import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { CLOSE_GRACE_MS } from "../lib/limits.ts";
 import type { Broker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
+import type { CoordinatorBounds } from "../broker/group/coordinator.ts";
 import type { Permits } from "../broker/handler.ts";
+import { type Auditor, createAuditor } from "../controller/auditor.ts";
+import type { Requester } from "../controller/command.ts";
 import { createCollector } from "../controller/collector.ts";
 import { backoffMs } from "../object/backoff.ts";
 import type { NotUploaded } from "../storage/storage.ts";
+import { auditOf } from "./audit_settings.ts";
+import type { HealthPart } from "./health.ts";
 import type { Fetch } from "./http_front.ts";
 import {
   asFault,
@@ -21,6 +26,7 @@ import {
   startIncarnation,
 } from "./incarnation.ts";
 import { createKafkaSide, type KafkaSide } from "./kafka_side.ts";
+import { retentionOf } from "./storage_settings.ts";
 import type { StoreWaitOptions } from "./store_wait.ts";
 
 export interface LifeOptions
@@ -28,10 +34,11 @@ export interface LifeOptions
   readonly env: Env;
   readonly config: BrokerConfig;
   readonly permits: Permits;
+  readonly groupBounds?: CoordinatorBounds;
   readonly storeWait: StoreWaitOptions;
   /** The HTTP app above a broker. */
   readonly fetchOf: (kafkaSide: KafkaSide) => Fetch;
-  readonly onHealth: (part: "upload" | "node", problem: string | null) => void;
+  readonly onHealth: (part: Exclude<HealthPart, "metadata">, problem: string | null) => void;
   /** The node can never work again. */
   readonly fail: (fault: FaultError) => void;
 }
@@ -76,6 +83,10 @@ export class NodeLife {
 
   fetch(request: Request): Promise<Response> {
     return this.#current.fetch(request);
+  }
+
+  get requester(): Requester {
+    return this.#current.incarnation.requester;
   }
 
   problem(): string | null {
@@ -169,6 +180,17 @@ export class NodeLife {
   }
 }
 
+function startAuditor(
+  { store, env, clusterId, nodeId, metadata, config }: LifeOptions,
+): Auditor | null {
+  const options = auditOf(config);
+  if (options === null) return null;
+  const { trimAgeMs } = retentionOf(config).metadata;
+  const auditor = createAuditor({ store, env, clusterId, nodeId, metadata, options, trimAgeMs });
+  auditor.start();
+  return auditor;
+}
+
 async function begin(
   options: LifeOptions,
   how: Pick<IncarnationOptions, "again" | "storeWait">,
@@ -192,7 +214,9 @@ async function begin(
     clusterId,
     metadata,
     requester: () => requester,
+    ...retentionOf(config).collector,
   });
+  const auditor = startAuditor(options);
   const kafkaSide = createKafkaSide({
     env,
     nodeId,
@@ -201,6 +225,7 @@ async function begin(
     metadata,
     incarnation,
     permits,
+    ...(options.groupBounds === undefined ? {} : { groupBounds: options.groupBounds }),
   });
   return {
     incarnation,
@@ -211,6 +236,7 @@ async function begin(
       isClosed = true;
       options.onHealth("upload", null);
       await kafkaSide.close();
+      await auditor?.close();
       await collector.close();
       await incarnation.close();
     },

@@ -4,6 +4,7 @@ import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { drive } from "../../tests/faults/world.ts";
 import { faultyStore } from "../../tests/support/faulty_store.ts";
 import { createMemoryConnection } from "../../tests/support/memory_connection.ts";
+import { nodeOptions } from "../../tests/support/node_options.ts";
 import { testEnv } from "../../tests/support/test_env.ts";
 import { FaultError, isFault } from "../lib/errors.ts";
 import { capturingLogger } from "../env/logger.ts";
@@ -17,27 +18,6 @@ const denied = new FaultError("store-denied", "Cannot write", { retriable: false
 /** What the executable allows for a stop; a close of the library must end sooner. */
 const STOP_MS_MAX = 30_000;
 const ADDRESS = { host: "127.0.0.1", port: 0 };
-
-function optionsOf(store: ObjectStore, over: Partial<NodeOptions> = {}): NodeOptions {
-  const clock = createFakeClock();
-  return {
-    env: testEnv({ clock }),
-    store,
-    storeKind: "memory",
-    storeHasPrices: false,
-    listener: { listen: () => Promise.reject(new Error("no listener")) },
-    serveHttp: () => Promise.reject(new Error("no server")),
-    settings: {
-      nodeId: 1,
-      clusterId: null,
-      kafkaListen: null,
-      advertise: null,
-      httpListen: null,
-      kafka: {},
-    },
-    ...over,
-  };
-}
 
 /** Counts how often a store was closed. */
 function watched(store: ObjectStore): () => number {
@@ -69,7 +49,7 @@ test("a start that is refused closes the store, waiting connections and waiting 
     store.putParts = () => Promise.reject(denied);
     return { url: "http://node", close: () => Promise.resolve() };
   };
-  const base = optionsOf(store);
+  const base = nodeOptions(store);
   const settings = { ...base.settings, kafkaListen: ADDRESS, httpListen: ADDRESS };
   await assert.rejects(
     startNode({ ...base, listener, serveHttp, settings }),
@@ -89,7 +69,7 @@ test("connections that wait for a node that starts are bounded", async () => {
       return Promise.resolve({ ...at, close: () => Promise.resolve() });
     },
   };
-  const base = optionsOf(createMemoryStore(createFakeClock()));
+  const base = nodeOptions(createMemoryStore(createFakeClock()));
   const settings = { ...base.settings, kafkaListen: ADDRESS };
   const node = await startNode({ ...base, listener, settings });
   assert.deepEqual(connections.filter(({ closed }) => closed), connections.slice(-1));
@@ -107,7 +87,7 @@ test("health is answered while the node starts, other requests once it has", asy
     assert.deepEqual([live?.status, ready?.status], [200, 503]);
     return { url: "http://node", close: () => Promise.resolve() };
   };
-  const base = optionsOf(store);
+  const base = nodeOptions(store);
   const node = await startNode({
     ...base,
     serveHttp,
@@ -120,7 +100,7 @@ test("health is answered while the node starts, other requests once it has", asy
 test("bad properties are refused before anything starts, and the store is closed", async () => {
   const store = createMemoryStore(createFakeClock());
   const closes = watched(store);
-  const base = optionsOf(store);
+  const base = nodeOptions(store);
   const settings = { ...base.settings, kafka: { "no.such.property": "1" } };
   await assert.rejects(startNode({ ...base, settings }), (error) => isFault(error, "config"));
   assert.equal(closes(), 1);
@@ -132,7 +112,7 @@ function onFaulty(kind: NodeOptions["storeKind"] = "s3") {
   const store = faultyStore(createMemoryStore(clock), clock);
   const log = capturingLogger();
   const start = () =>
-    startNode(optionsOf(store, {
+    startNode(nodeOptions(store, {
       env: testEnv({ clock, log }),
       storeKind: kind,
       storeName: "s3://bucket/prefix",
@@ -241,7 +221,7 @@ for (const fault of ["fail", "hang"] as const) {
 test("closing twice is closing once, in order", async () => {
   const store = createMemoryStore(createFakeClock());
   const closes = watched(store);
-  const node = await startNode(optionsOf(store));
+  const node = await startNode(nodeOptions(store));
   const first = node.close();
   assert.equal(node.close(), first);
   await first;

@@ -4,41 +4,33 @@
  */
 import { settlesWithin } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
-import { randomUuid } from "../env/random.ts";
 import type { Connection, Listener, Listening } from "../env/listener.ts";
 import { nodeId as brandNodeId } from "../lib/brand.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
-import {
-  CLOSE_GRACE_MS,
-  CLOSE_MS_MAX,
-  CONNECTIONS_WAITING_MAX,
-  STORE_START_WAIT_MS,
-} from "../lib/limits.ts";
-import { uuidOf } from "../lib/uuid.ts";
+import { CLOSE_GRACE_MS, CLOSE_MS_MAX, CONNECTIONS_WAITING_MAX } from "../lib/limits.ts";
 import { VERSION } from "../lib/version.ts";
 import type { HostPort } from "../config/options.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { listOf } from "../broker/property.ts";
+import type { CoordinatorBounds } from "../broker/group/coordinator.ts";
 import { createPermits } from "../broker/routes.ts";
 import { createServer, type KafkaServer } from "../broker/server.ts";
-import { openCluster } from "../controller/cluster.ts";
-import { openMetadata } from "../controller/controller.ts";
-import type { MetadataStore } from "../controller/metadata_store.ts";
 import { createHealthApp, createHttpApp } from "../http/app.ts";
 import { type BodyRooms, createBodyRooms } from "../http/read_body.ts";
 import type { NodeStatus } from "../http/port.ts";
 import type { ObjectStore } from "../object/object_store.ts";
-import { probeStore } from "../object/probe.ts";
+import { type Base, openBase, storeWait } from "./base.ts";
+import { raiseLevel } from "./feature_level.ts";
+import { Health } from "./health.ts";
 import { HttpFront } from "./http_front.ts";
 import { compactionOf } from "./compaction_settings.ts";
 import { HttpGateway } from "./http_gateway.ts";
 import type { KafkaSide } from "./kafka_side.ts";
 import { NodeLife } from "./life.ts";
-import { nodeStore } from "./node_store.ts";
 import { Opened } from "./opened.ts";
 import { engineOptionsOf, walPolicyOf } from "./storage_settings.ts";
+import { showPermits } from "./show_permits.ts";
 import { advertisedAddress, brokerConfigOf, type NodeSettings } from "./settings.ts";
-import { type StoreWaitOptions, untilStoreAnswers, whileStoreFails } from "./store_wait.ts";
 import { type StreamPair, webConnection } from "./web_connection.ts";
 
 export interface HttpListening {
@@ -64,6 +56,10 @@ export interface NodeOptions {
   readonly listener: Listener;
   readonly serveHttp: ServeHttp;
   readonly settings: NodeSettings;
+  /** Highest feature level that this build knows; tests are builds before and after it. */
+  readonly featureLevelMax?: number;
+  /** The simulator's: what takes a megabyte otherwise happens in a run. */
+  readonly groupBounds?: CoordinatorBounds;
 }
 
 export interface RunningNode {
@@ -136,67 +132,6 @@ function deferred<T>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/** Each part speaks for itself: one that is well again must not hide the trouble of another. */
-class Health {
-  readonly #problems = new Map<string, string>();
-  /** Asked at each look. */
-  #waiting: () => string | null = () => null;
-
-  set(part: "upload" | "metadata" | "node", problem: string | null): void {
-    if (problem === null) this.#problems.delete(part);
-    else this.#problems.set(part, problem);
-  }
-
-  watch(waiting: () => string | null): void {
-    this.#waiting = waiting;
-  }
-
-  get problem(): string | null {
-    const waiting = this.#waiting();
-    const all = [...this.#problems.values(), ...(waiting === null ? [] : [waiting])];
-    return all.length === 0 ? null : all.join("; ");
-  }
-}
-
-function storeWait(options: NodeOptions): StoreWaitOptions & { readonly limitMs: number } {
-  const { env, storeKind, storeName = storeKind } = options;
-  return { env, storeName, limitMs: STORE_START_WAIT_MS };
-}
-
-interface Base {
-  readonly env: Env;
-  readonly store: ObjectStore;
-  readonly clusterId: string;
-  readonly metadata: MetadataStore;
-  readonly incarnationId: string;
-}
-
-async function openBase(options: NodeOptions, opened: Opened, health: Health): Promise<Base> {
-  const { env, settings } = options;
-  const { clock, random, log } = env;
-  const store = nodeStore(options.store, env);
-  const wait = storeWait(options);
-  const wanted = settings.clusterId === null ? {} : { clusterId: settings.clusterId };
-  const { clusterId } = await untilStoreAnswers(wait, async (signal) => {
-    if (options.storeKind !== "memory") await probeStore(store, { clock, random, log });
-    // Nobody waits for it any more: no cluster is made behind the back of whoever was told so.
-    signal.throwIfAborted();
-    return await openCluster(store, { ...wanted, clock, random, log });
-  });
-  const incarnationId = uuidOf(randomUuid(random));
-  const metadata = await whileStoreFails(wait, () =>
-    openMetadata({
-      store,
-      env,
-      clusterId,
-      nodeId: brandNodeId(settings.nodeId),
-      incarnation: incarnationId,
-      onPoll: (problem) => health.set("metadata", problem),
-    }));
-  opened.add(() => metadata.close());
-  return { env, store, clusterId, metadata, incarnationId };
-}
-
 function statusOf(options: NodeOptions, base: Base, notReady: () => string | null): NodeStatus {
   const { env, clusterId } = base;
   const { nodeId } = options.settings;
@@ -252,6 +187,7 @@ async function startBroker(
   const { settings } = options;
   const listener = advertisedAddress(settings, bound);
   const permits = createPermits();
+  showPermits(env, permits);
   const rooms = createBodyRooms(env.clock);
   const life = await NodeLife.start({
     ...base,
@@ -261,16 +197,18 @@ async function startBroker(
     config,
     permits,
     walPolicy: walPolicyOf(config, options.storeHasPrices),
-    engineOptions: engineOptionsOf(config),
+    engineOptions: engineOptionsOf(config, options.storeHasPrices),
     storeKind: options.storeKind,
     storeWait: storeWait(options),
-    ...compactionOf(config),
+    ...(options.groupBounds === undefined ? {} : { groupBounds: options.groupBounds }),
+    ...compactionOf(config, options.storeHasPrices),
     fetchOf: (kafkaSide) => httpFetch(options, base, kafkaSide, rooms, on.health),
     onHealth: (part, problem) => on.health.set(part, problem),
     fail: on.fail,
   });
   on.health.watch(() => life.problem());
   opened.add(() => life.close());
+  await raiseLevel(base.level, base.metadata, life.requester);
   const server = createServer({
     services: { env, config, permits },
     broker: life.broker,
@@ -319,7 +257,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   let front: HttpFront | null = null;
   try {
     const config = brokerConfigOf(options.settings.kafka);
-    const base = await openBase(options, opened, health);
+    const base = await openBase(options, config, opened, health, fail);
     front = httpFront(options, base);
     const ports = await openPorts(options, ready, front, opened);
     const bound = ports.kafka ?? { host: "127.0.0.1", port: 0 };

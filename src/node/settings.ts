@@ -6,6 +6,8 @@ import { FaultError } from "../lib/errors.ts";
 export interface NodeSettings {
   readonly nodeId: number;
   readonly clusterId: string | null;
+  /** False: a store without a cluster is refused. By default one is made. */
+  readonly createCluster?: boolean;
   /** Null: no TCP listener; `serve()` still works. */
   readonly kafkaListen: HostPort | null;
   readonly advertise: HostPort | null;

@@ -1,5 +1,5 @@
 /**
- * Counts requests (by operation and outcome), bytes and latency. Sits directly on an adapter, below
+ * Counts requests (by operation, class and outcome), bytes and latency. Sits directly on an adapter, below
  * retries, so that every request that costs money is seen. Listings and multipart uploads count as
  * many requests as S3 bills for them.
  */
@@ -7,6 +7,7 @@ import type { Clock } from "../env/clock.ts";
 import type { Metrics } from "../env/metrics.ts";
 import { isFault } from "../lib/errors.ts";
 import { STORE_DELETE_BATCH_KEYS_MAX, STORE_LIST_PAGE_KEYS } from "../lib/limits.ts";
+import { type RequestClass, requestClass } from "./request_class.ts";
 import type { ListOptions, ObjectInfo, ObjectStore } from "./object_store.ts";
 
 const REQUESTS = "skerry_object_store_requests_total";
@@ -15,8 +16,15 @@ const SECONDS = "skerry_object_store_request_seconds";
 
 type Op = "put" | "put_parts" | "get" | "head" | "list" | "delete";
 
+/** What is asked, and for what. */
+interface Ask {
+  readonly op: Op;
+  readonly class: RequestClass;
+}
+
 function failure(error: unknown): string {
-  return isFault(error) ? error.code : "error";
+  if (!isFault(error)) return "error";
+  return error.isThrottled ? "throttled" : error.code;
 }
 
 class Meter {
@@ -32,17 +40,17 @@ class Meter {
     return this.#clock.monotonicMs();
   }
 
-  bytes(op: Op, count: number): void {
-    this.#metrics.count(BYTES, { op }, count);
+  bytes(ask: Ask, count: number): void {
+    this.#metrics.count(BYTES, { ...ask }, count);
   }
 
-  record(op: Op, outcome: string, startedMs: number, requests = 1): void {
-    this.#metrics.count(REQUESTS, { op, outcome }, requests);
-    this.#metrics.observe(SECONDS, (this.nowMs() - startedMs) / 1_000, { op });
+  record(ask: Ask, outcome: string, startedMs: number, requests = 1): void {
+    this.#metrics.count(REQUESTS, { ...ask, outcome }, requests);
+    this.#metrics.observe(SECONDS, (this.nowMs() - startedMs) / 1_000, { ...ask });
   }
 
   async run<T>(
-    op: Op,
+    ask: Ask,
     work: () => Promise<T>,
     outcomeOf: (value: T) => string,
     requests: () => number = () => 1,
@@ -50,10 +58,10 @@ class Meter {
     const startedMs = this.nowMs();
     try {
       const value = await work();
-      this.record(op, outcomeOf(value), startedMs, requests());
+      this.record(ask, outcomeOf(value), startedMs, requests());
       return value;
     } catch (error) {
-      this.record(op, failure(error), startedMs, requests());
+      this.record(ask, failure(error), startedMs, requests());
       throw error;
     }
   }
@@ -62,6 +70,7 @@ class Meter {
 function putParts(
   store: ObjectStore,
   meter: Meter,
+  ask: Ask,
   key: string,
   parts: AsyncIterable<Uint8Array>,
 ): Promise<void> {
@@ -69,66 +78,85 @@ function putParts(
   async function* counted() {
     for await (const part of parts) {
       count++;
-      meter.bytes("put_parts", part.length);
+      meter.bytes(ask, part.length);
       yield part;
     }
   }
   // One part is a plain put; more need a request to begin and one to complete.
   const requests = () => count < 2 ? 1 : count + 2;
-  return meter.run("put_parts", () => store.putParts(key, counted()), () => "ok", requests);
+  return meter.run(ask, () => store.putParts(key, counted()), () => "ok", requests);
 }
 
 async function* list(
   store: ObjectStore,
   meter: Meter,
+  ask: Ask,
   prefix: string,
   options?: ListOptions,
 ): AsyncIterable<ObjectInfo> {
   const startedMs = meter.nowMs();
   let keys = 0;
   let outcome = "ok";
+  // The caller's time between two keys is not the store's.
+  let callerMs = 0;
+  let handedMs: number | null = null;
   try {
     for await (const info of store.list(prefix, options)) {
       keys++;
+      handedMs = meter.nowMs();
       yield info;
+      callerMs += meter.nowMs() - handedMs;
+      handedMs = null;
     }
   } catch (error) {
     outcome = failure(error);
     throw error;
   } finally {
     const pages = Math.max(1, Math.ceil(keys / STORE_LIST_PAGE_KEYS));
-    meter.record("list", outcome, startedMs, pages);
+    if (handedMs !== null) callerMs += meter.nowMs() - handedMs;
+    meter.record(ask, outcome, startedMs + callerMs, pages);
   }
 }
 
 const found = (value: unknown): string => value === null ? "missing" : "ok";
 
+export interface MeteredOptions {
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** Of a key; by default what a key alone tells. */
+  readonly classOf?: (op: string, key: string) => RequestClass;
+}
+
 export function meteredStore(
   store: ObjectStore,
-  { clock, metrics }: { readonly clock: Clock; readonly metrics: Metrics },
+  { clock, metrics, classOf = requestClass("serve") }: MeteredOptions,
 ): ObjectStore {
   const meter = new Meter(clock, metrics);
+  const ask = (op: Op, key: string): Ask => ({ op, class: classOf(op, key) });
   return {
     async put(key, body, options) {
+      const put = ask("put", key);
       const answer = await meter.run(
-        "put",
+        put,
         () => store.put(key, body, options),
         ({ created }) => created ? "ok" : "exists",
       );
-      if (answer.created) meter.bytes("put", body.length);
+      if (answer.created) meter.bytes(put, body.length);
       return answer;
     },
-    putParts: (key, parts) => putParts(store, meter, key, parts),
+    putParts: (key, parts) => putParts(store, meter, ask("put_parts", key), key, parts),
     async get(key, options) {
-      const got = await meter.run("get", () => store.get(key, options), found);
-      if (got !== null) meter.bytes("get", got.bytes.length);
+      const get = ask("get", key);
+      const got = await meter.run(get, () => store.get(key, options), found);
+      if (got !== null) meter.bytes(get, got.bytes.length);
       return got;
     },
-    head: (key) => meter.run("head", () => store.head(key), found),
-    list: (prefix, options) => list(store, meter, prefix, options),
+    head: (key) => meter.run(ask("head", key), () => store.head(key), found),
+    list: (prefix, options) => list(store, meter, ask("list", prefix), prefix, options),
     delete: (keys) =>
       meter.run(
-        "delete",
+        // The keys of one call are all of one kind.
+        ask("delete", keys[0] ?? ""),
         () => store.delete(keys),
         ({ failed }) => failed.length === 0 ? "ok" : "partial",
         () => Math.ceil(keys.length / STORE_DELETE_BATCH_KEYS_MAX),

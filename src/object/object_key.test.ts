@@ -9,8 +9,10 @@ import {
   parseDataKey,
   parseLogKey,
   parseSnapshotKey,
+  parseSparseIndexKey,
   parseWalKey,
   snapshotKey,
+  sparseIndexKey,
   walEpochPrefix,
   walKey,
   walNodePrefix,
@@ -99,4 +101,29 @@ test("every key parses back, and log keys sort by position", () => {
 test("a key has no empty, dot or dot-dot segment", () => {
   for (const key of ["a", "a/b", "..a/b..", "a b"]) assert.ok(isKey(key), key);
   for (const key of ["", "/a", "a/", "a//b", "..", "a/../b", "./a"]) assert.ok(!isKey(key), key);
+});
+
+const SPARSE_HASHES: readonly (readonly [number, string])[] = [
+  [0, "52674deb"],
+  [1, "52674dec"],
+  [2, "52674ded"],
+  [32, "fa827004"],
+  [233, "55cb8d0d"],
+  [1000, "63a594c4"],
+];
+
+test("keys of sparse indexes equal the golden table, both ways", () => {
+  for (const [id, hash] of SPARSE_HASHES) {
+    const key = `${hash}/_kafka_X/node-${id}`;
+    assert.equal(sparseIndexKey("X", nodeId(id)), key);
+    assert.equal(parseSparseIndexKey("X", key), id);
+    assert.equal(parseSparseIndexKey("Y", key), null);
+    assert.equal(parseDataKey("X", key), null);
+    assert.equal(parseWalKey("X", key), null);
+  }
+  for (
+    const key of [dataKey("X", objectId(1)), "52674dec/_kafka_X/1", "52674dec/_kafka_X/node-2"]
+  ) {
+    assert.equal(parseSparseIndexKey("X", key), null);
+  }
 });

@@ -63,6 +63,32 @@ export function parseDataKey(clusterId: string, key: string): ObjectId | null {
   return objectId(id);
 }
 
+/** Metadata, probes and WAL slots: what commits and acknowledgements wait for. */
+export function isLogKey(key: string): boolean {
+  return key.startsWith("meta/") || key.includes("/wal/");
+}
+
+// --- sparse index of a node ---------------------------------------------------------------------
+
+/** Java's String.hashCode, as AutoMQ's keys have it. */
+function javaHash(text: string): number {
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
+  return hash >>> 0;
+}
+
+/** One object per node, written anew from time to time: a hint for reading, which nobody needs. */
+export function sparseIndexKey(clusterId: string, id: NodeId): string {
+  const hash = javaHash(`sparse-index${id}`).toString(16).padStart(HASH_DIGITS, "0");
+  return `${hash}/${namespace(clusterId)}/node-${id}`;
+}
+
+export function parseSparseIndexKey(clusterId: string, key: string): NodeId | null {
+  const id = parseDecimal(key.split("/").at(-1)?.replace(/^node-/, ""));
+  if (id === null || sparseIndexKey(clusterId, nodeId(id)) !== key) return null;
+  return nodeId(id);
+}
+
 // --- WAL objects ------------------------------------------------------------------------------
 
 export interface WalKey {

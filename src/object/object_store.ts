@@ -43,6 +43,8 @@ export interface GetOptions {
 export interface ListOptions {
   /** Only keys greater than this one. */
   readonly startAfter?: string;
+  /** As the store tells them, page by page: a listing of everything must not have to fit into memory. */
+  readonly anyOrder?: boolean;
 }
 
 export interface DeleteAnswer {
@@ -62,7 +64,7 @@ export interface ObjectStore {
   putParts(key: string, parts: AsyncIterable<Uint8Array>): Promise<void>;
   get(key: string, options?: GetOptions): Promise<GotObject | null>;
   head(key: string): Promise<ObjectInfo | null>;
-  /** Keys that start with the prefix, ascending by code unit. */
+  /** Keys that start with the prefix, ascending by code unit unless any order will do. */
   list(prefix: string, options?: ListOptions): AsyncIterable<ObjectInfo>;
   /** A missing key counts as gone. */
   delete(keys: readonly string[]): Promise<DeleteAnswer>;

@@ -24,8 +24,8 @@ export function prefixedStore(store: ObjectStore, prefix: string): ObjectStore {
       const info = await store.head(outer(key));
       return info === null ? null : innerInfo(info);
     },
-    async *list(under, { startAfter } = {}) {
-      const options = startAfter === undefined ? {} : { startAfter: outer(startAfter) };
+    async *list(under, { startAfter, ...rest } = {}) {
+      const options = startAfter === undefined ? rest : { ...rest, startAfter: outer(startAfter) };
       for await (const info of store.list(outer(under), options)) yield innerInfo(info);
     },
     async delete(keys) {

@@ -7,6 +7,7 @@ import { PROBE_LEFT_AGE_MS_MIN } from "../lib/limits.ts";
 import { drive } from "../../tests/faults/world.ts";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { faultyStore } from "../../tests/support/faulty_store.ts";
+import { keysOf } from "../../tests/support/keys_of.ts";
 import { createMemoryStore } from "./memory.ts";
 import { probeKey } from "./object_key.ts";
 import type { ObjectStore } from "./object_store.ts";
@@ -38,9 +39,7 @@ test("what a start left that was killed in its probe is deleted, what another on
   await clock.advance(PROBE_LEFT_AGE_MS_MIN);
   await inner.put(probeKey("running", "first"), new Uint8Array(1));
   await probe();
-  const keys: string[] = [];
-  for await (const { key } of inner.list("")) keys.push(key);
-  assert.deepEqual(keys, [probeKey("running", "first")]);
+  assert.deepEqual(await keysOf(inner), [probeKey("running", "first")]);
 });
 
 test("a store that is away is not judged: it can be probed again", async () => {

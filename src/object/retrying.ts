@@ -16,11 +16,49 @@ function isWorthRetrying(error: unknown): boolean {
   return isFault(error, "store-unavailable") && error.retriable;
 }
 
+export interface RetryingOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Told of each request that is sent again. */
+  readonly onRetry?: (op: string, key: string) => void;
+}
+
+/** Goes on after the last key that was delivered; progress resets the count of attempts. */
+async function* listAgain(
+  store: ObjectStore,
+  { clock, random, onRetry }: Required<RetryingOptions>,
+  prefix: string,
+  options: ListOptions = {},
+): AsyncIterable<ObjectInfo> {
+  let startAfter = options.startAfter;
+  for (let attempt = 1;; attempt++) {
+    try {
+      for await (
+        const info of store.list(prefix, startAfter === undefined ? {} : { startAfter })
+      ) {
+        startAfter = info.key;
+        attempt = 1;
+        yield info;
+      }
+      return;
+    } catch (error) {
+      if (attempt >= STORE_ATTEMPTS_MAX || !isWorthRetrying(error)) throw error;
+      await sleep(clock, backoffMs(attempt, random));
+      onRetry("list", prefix);
+    }
+  }
+}
+
 export function retryingStore(
   store: ObjectStore,
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { clock, random, onRetry = () => {} }: RetryingOptions,
 ): ObjectStore {
-  async function repeat<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async function repeat<T>(
+    op: string,
+    key: string,
+    work: () => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
     for (let attempt = 1;; attempt++) {
       try {
         return await work();
@@ -28,26 +66,7 @@ export function retryingStore(
         if (attempt >= STORE_ATTEMPTS_MAX || !isWorthRetrying(error)) throw error;
         await sleep(clock, backoffMs(attempt, random), signal);
         if (signal?.aborted === true) throw error;
-      }
-    }
-  }
-
-  /** Goes on after the last key that was delivered; progress resets the count of attempts. */
-  async function* list(prefix: string, options: ListOptions = {}): AsyncIterable<ObjectInfo> {
-    let startAfter = options.startAfter;
-    for (let attempt = 1;; attempt++) {
-      try {
-        for await (
-          const info of store.list(prefix, startAfter === undefined ? {} : { startAfter })
-        ) {
-          startAfter = info.key;
-          attempt = 1;
-          yield info;
-        }
-        return;
-      } catch (error) {
-        if (attempt >= STORE_ATTEMPTS_MAX || !isWorthRetrying(error)) throw error;
-        await sleep(clock, backoffMs(attempt, random));
+        onRetry(op, key);
       }
     }
   }
@@ -57,11 +76,12 @@ export function retryingStore(
     const gone: string[] = [];
     let failed = keys;
     for (let attempt = 1; failed.length > 0; attempt++) {
-      const answer = await repeat(() => store.delete(failed));
+      const answer = await repeat("delete", failed[0]!, () => store.delete(failed));
       gone.push(...answer.gone);
       failed = answer.failed;
       if (failed.length === 0 || attempt >= STORE_ATTEMPTS_MAX) break;
       await sleep(clock, backoffMs(attempt, random));
+      onRetry("delete", failed[0]!);
     }
     return { gone, failed };
   }
@@ -69,12 +89,16 @@ export function retryingStore(
   return {
     put(key, body, options) {
       if (options?.ifAbsent === true) return store.put(key, body, options);
-      return repeat(() => store.put(key, body, options), options?.signal);
+      return repeat("put", key, () => store.put(key, body, options), options?.signal);
     },
     putParts: (key, parts) => store.putParts(key, parts),
-    get: (key, options) => repeat(() => store.get(key, options), options?.signal),
-    head: (key) => repeat(() => store.head(key)),
-    list,
+    get: (key, options) => repeat("get", key, () => store.get(key, options), options?.signal),
+    head: (key) => repeat("head", key, () => store.head(key)),
+    // Without an order there is no place to go on from: the store repeats its pages by itself.
+    list: (prefix, options) =>
+      options?.anyOrder === true
+        ? store.list(prefix, options)
+        : listAgain(store, { clock, random, onRetry }, prefix, options),
     delete: deleteAll,
     close: () => store.close(),
   };

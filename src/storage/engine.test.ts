@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { CLUSTER, EngineWorld, keysOf, NODE } from "../../tests/support/engine_world.ts";
+import { CLUSTER, EngineWorld, NODE } from "../../tests/support/engine_world.ts";
 import type { Verdict } from "../../tests/support/faulty.ts";
 import { bases, record } from "../../tests/support/records.ts";
+import { keysOf } from "../../tests/support/keys_of.ts";
 import { streamId } from "../lib/brand.ts";
 import { type FaultCode, FaultError, isFault } from "../lib/errors.ts";
 import { LOG_CACHE_BLOCK_STREAMS_MAX } from "../lib/limits.ts";
@@ -264,22 +265,29 @@ describe("storage engine", () => {
     }
   });
 
-  test("S3StorageTest: refused at the third append, the upload commits one stream object, no ranges", async () => {
+  test("S3StorageTest: refused at the third append, uploads commit [10,12) as stream objects, no ranges", async () => {
     const commits: UploadCommit[] = [];
     const { storage, world, ports } = await started(1, {
       options: { slotsMax: 2, uploadBytes: 1e9 },
     });
+    await storage.append(record(0, 0, 10)).durable;
+    await storage.forceUpload(streamId(0));
     const commit = ports.objects.commitUpload.bind(ports.objects);
     ports.objects.commitUpload = (c) => {
       commits.push(c);
       return commit(c);
     };
-    const appends = [0, 1].map((offset) => storage.append(record(0, offset)).durable);
-    await Promise.all(appends);
-    await storage.append(record(0, 2)).durable.catch(() => {});
+    for (const offset of [10, 11]) await storage.append(record(0, offset)).durable;
+    assert.throws(() => storage.append(record(0, 12)), withCode("overloaded"));
     await world.clock.advance(1_000);
-    assert.equal(commits[0]?.streamSetObject, null);
-    assert.equal(commits[0]?.streamObjects[0]?.range.start, 0);
+    assert.ok(commits.every(({ streamSetObject }) => streamSetObject === null));
+    // Theirs begins when it refuses, with one object; ours at half of the cap, so the second record comes next.
+    const ranges = commits.flatMap((one) => one.streamObjects.map(({ range }) => range));
+    assert.deepEqual(ranges, [
+      { streamId: 0, start: 10, end: 11 },
+      { streamId: 0, start: 11, end: 12 },
+    ]);
+    await storage.append(record(0, 12)).durable;
   });
 
   test("records that cannot be uploaded for too long refuse new ones, until they are", async () => {
@@ -343,16 +351,19 @@ describe("storage engine", () => {
 
   test("a million records of one byte cost their bytes and a number each", async () => {
     const { storage, world, env } = await withEnv(1);
-    const count = 100_000;
-    for (let i = 0; i < count; i++) void storage.append(record(0, i, 1, ONE_BYTE));
+    const count = 1_000_000;
+    for (let i = 0; i < count; i++) {
+      void storage.append(record(0, i, 1, ONE_BYTE));
+      if (i % 100_000 === 0) await world.clock.settle();
+    }
     await world.clock.settle();
     const shown = Number(/^skerry_log_cache_bytes (.*)$/m.exec(env.metrics.render())?.[1]);
     assert.ok(shown / count < 34 + 41, `${shown / count} bytes per record`);
     await world.drive(storage.forceUpload(streamId(0)));
     assert.equal(world.metadata.stream(streamId(0))?.end, count);
-    assert.deepEqual(bases(await storage.read(streamId(0), 77_777, count, { bytesMax: 2 })), [
-      77_777,
-      77_778,
+    assert.deepEqual(bases(await storage.read(streamId(0), 777_777, count, { bytesMax: 2 })), [
+      777_777,
+      777_778,
     ]);
   });
 });

@@ -17,10 +17,11 @@ import { AppendQueue } from "./engine_appends.ts";
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions, type EngineParts } from "./engine_options.ts";
 import type { UploadCommit } from "./ports.ts";
 import { RecordMemory } from "./record_list.ts";
-import type { Append, NotUploaded, ReadOptions, Storage } from "./storage.ts";
+import type { Append, NotUploaded, ReadOptions, Storage, UploadLoad } from "./storage.ts";
 import type { StreamRecord } from "./stream_record.ts";
 import { Uploader } from "./upload/uploader.ts";
 import { walPlaces } from "./wal/wal_object.ts";
+import type { Learned } from "./written_index.ts";
 
 /** So that two more blocks fit while one is being uploaded. */
 const BLOCKS_PER_CACHE = 3;
@@ -58,16 +59,20 @@ class Engine implements Storage {
   constructor(parts: EngineParts) {
     this.#parts = parts;
     this.#options = { ...DEFAULT_ENGINE_OPTIONS, ...parts.options };
-    const { store, clusterId, objects, streams, env, wal } = parts;
-    const { splitBytes, idBlock, uploadBytesPerSecond } = this.#options;
+    const { store, clusterId, nodeId, objects, streams, env, wal } = parts;
+    const { splitBytes, idBlock, puts, uploadBytesPerSecond } = this.#options;
     this.#cache = new LogCache(this.#options.logCacheBytesMax);
     this.#blockCache = new BlockCache({
+      env,
       store,
       clusterId,
+      nodeId,
       objects,
+      streams,
       blockBytesMax: this.#options.blockCacheBytesMax,
       indexBytesMax: this.#options.indexCacheBytesMax,
       rangeBytesMax: this.#options.rangeIndexBytesMax,
+      sparseObjectsMin: this.#options.sparseObjectsMin,
     });
     this.#uploader = new Uploader({
       env,
@@ -77,14 +82,19 @@ class Engine implements Storage {
       streams,
       splitBytes,
       idBlock,
+      puts,
       bytesPerSecond: uploadBytesPerSecond,
       walTrimAfter: (block) => this.#walTrimAfter(block),
-      onCommitted: (block, commit) => this.#onCommitted(block, commit),
+      onCommitted: (block, commit, indexes) => {
+        this.learn({ ...commit, indexes });
+        this.#onCommitted(block, commit);
+      },
       onHealth: (problem) => parts.onHealth?.(problem),
     });
     const { trimmedTo, nextSlot } = wal.state();
     this.#trimmedTo = trimmedTo;
     this.#lastSlot = nextSlot - 1;
+    this.#showSizes();
     wal.onFenced((reason) => {
       this.#fail(new FaultError("fenced", `WAL fenced: ${reason}`, { retriable: false }));
     });
@@ -188,10 +198,15 @@ class Engine implements Storage {
       this.#parts.wal.state().nextSlot;
   }
 
-  #onCommitted(block: LogCacheBlock, { streamSetObject, walTrim }: UploadCommit): void {
-    if (streamSetObject !== null) {
-      this.#blockCache.learn(streamSetObject.objectId, streamSetObject.ranges);
-    }
+  learn(written: Learned): void {
+    this.#blockCache.learn(written);
+  }
+
+  uploadLoad(): UploadLoad {
+    return this.#uploader.load();
+  }
+
+  #onCommitted(block: LogCacheBlock, { walTrim }: UploadCommit): void {
     this.#cache.markCommitted(block);
     this.#openedAt.shift();
     this.#trimmedTo = walTrim;
@@ -233,6 +248,7 @@ class Engine implements Storage {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     this.#uploader.stop(fault);
+    this.#blockCache.close();
   }
 
   abandon(fault: FaultError): NotUploaded {
@@ -259,6 +275,12 @@ class Engine implements Storage {
     const hit = this.#cache.get(stream, start, end, bytesMax);
     // Before the first await: a block may be freed while the older part is read.
     if (hit !== null) this.#viewed.view(hit.records, lease);
+    const { metrics } = this.#parts.env;
+    const outcome = hit === null ? "miss" : hit.full ? "hit" : "part";
+    // A look without the objects is asked again with them.
+    if (hit?.full === true || !cacheOnly) {
+      metrics.count("skerry_log_cache_reads_total", { outcome });
+    }
     if (hit?.full === true) return this.#answer("log-cache", hit.records);
     if (cacheOnly) return null;
     const cold = await this.#blockCache.read(stream, start, hit?.from ?? end, options);
@@ -299,6 +321,7 @@ class Engine implements Storage {
     } catch (error) {
       if (this.#fault === null) throw error;
     } finally {
+      this.#blockCache.close();
       await this.#parts.wal.close();
     }
   }

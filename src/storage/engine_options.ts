@@ -7,6 +7,7 @@ import {
   LOG_CACHE_BYTES_MAX,
   OBJECT_ID_BLOCK,
   RANGE_INDEX_BYTES_MAX,
+  SPARSE_INDEX_OBJECTS_MIN,
   STREAM_OBJECT_SPLIT_BYTES,
   UNCOMMITTED_AGE_MS_MAX,
   UNCOMMITTED_SLOTS_MAX,
@@ -15,6 +16,7 @@ import {
 } from "../lib/limits.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import type { ObjectManager, StreamManager } from "./ports.ts";
+import { DEFAULT_PUT_SIZES, type PutSizes } from "./put_sizes.ts";
 import type { Wal } from "./wal/wal.ts";
 
 export interface EngineOptions {
@@ -34,7 +36,10 @@ export interface EngineOptions {
   readonly blockCacheBytesMax: number;
   readonly indexCacheBytesMax: number;
   readonly rangeIndexBytesMax: number;
+  /** Stream set objects of this node, and changes of them, from which on it writes a sparse index. */
+  readonly sparseObjectsMin: number;
   readonly idBlock: number;
+  readonly puts: PutSizes;
 }
 
 export const DEFAULT_ENGINE_OPTIONS: EngineOptions = {
@@ -48,7 +53,9 @@ export const DEFAULT_ENGINE_OPTIONS: EngineOptions = {
   blockCacheBytesMax: BLOCK_CACHE_BYTES_MAX,
   indexCacheBytesMax: INDEX_CACHE_BYTES_MAX,
   rangeIndexBytesMax: RANGE_INDEX_BYTES_MAX,
+  sparseObjectsMin: SPARSE_INDEX_OBJECTS_MIN,
   idBlock: OBJECT_ID_BLOCK,
+  puts: DEFAULT_PUT_SIZES,
 };
 
 export interface EngineParts {

@@ -153,12 +153,22 @@ export interface CompactionCommit {
   }[];
 }
 
+export interface HeldStream {
+  readonly streamId: StreamId;
+  /** How many objects it has. */
+  readonly objects: number;
+  /** Another object whenever anything about the stream has changed. */
+  readonly version: object;
+}
+
 /** What compaction needs of metadata beside the object manager. Views come from the local replica. */
 export interface CompactionManager {
   /** Grows with every change of metadata: what was looked at here needs no second look. */
   position(): Position;
-  /** Streams that this node holds or was the last to hold, with the number of their objects. */
-  heldStreams(): Iterable<{ readonly streamId: StreamId; readonly objects: number }>;
+  /** Nodes whose stream set objects are for this one: its own, and those of nodes that are gone. */
+  setOwners(): readonly NodeId[];
+  /** Streams that this node holds or was the last to hold. */
+  heldStreams(): Iterable<HeldStream>;
   /** Data objects of the whole cluster. */
   objectCount(): number;
   isCommitted(id: ObjectId): boolean;
@@ -188,10 +198,14 @@ export interface RecoveryCommit {
   readonly sealedSlot: number;
 }
 
-/** Recovery of incarnations that are gone. Used once at start, before this node opens any stream. */
+/** Recovery of incarnations that are gone: this node's own before it opens any stream, others' at any time. */
 export interface RecoveryManager {
   /** Unsealed WALs of this node id's earlier incarnations, oldest first. */
   pendingRecoveries(): readonly { readonly nodeId: NodeId; readonly epoch: NodeEpoch }[];
+  /** Whether a WAL, of whichever node, still waits for its recovery. */
+  isPending(node: NodeId, epoch: NodeEpoch): boolean;
+  /** Whether an incarnation of this epoch can have written to the stream: who writes has opened it. */
+  canHaveHeld(node: NodeId, epoch: NodeEpoch, stream: StreamId): boolean;
   beginRecovery(node: NodeId, epoch: NodeEpoch): Promise<Outcome<{ readonly wal: WalToRecover }>>;
   finishRecovery(commit: RecoveryCommit): Promise<Outcome>;
 }

@@ -3,16 +3,16 @@ import { describe, test } from "node:test";
 import {
   CLUSTER,
   EngineWorld,
-  keysOf,
   NODE,
   type RunningEngine,
 } from "../../tests/support/engine_world.ts";
 import type { Verdict } from "../../tests/support/faulty.ts";
 import { bases, record } from "../../tests/support/records.ts";
+import { keysOf } from "../../tests/support/keys_of.ts";
 import { streamEpoch, streamId } from "../lib/brand.ts";
 import { isFault } from "../lib/errors.ts";
 import { walEpochPrefix, walKey } from "../object/object_key.ts";
-import type { StreamView } from "./ports.ts";
+import type { RecoveryCommit, StreamView } from "./ports.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { recoverNode } from "./recover.ts";
 import { Replay } from "./recover_replay.ts";
@@ -166,6 +166,56 @@ describe("recovery of a node", () => {
     const { env } = world;
     const sleeper = recoverNode({ ...ports, env, store, clusterId: CLUSTER });
     await assert.rejects(sleeper, (error) => isFault(error, "fenced"));
+  });
+
+  test("a record of a stream that metadata never opened stops it: the end of the log is lost", async () => {
+    const { world } = await crashed();
+    const { recovery, objects } = world.metadata.register(NODE);
+    const forgetful = {
+      ...recovery,
+      canHaveHeld: (_node: unknown, _epoch: unknown, stream: number) => stream !== 1,
+      finishRecovery: () => assert.fail("nothing may be finished"),
+    };
+    const { env, store } = world;
+    const parts = { objects, recovery: forgetful, env, store, clusterId: CLUSTER, nodeId: NODE };
+    await assert.rejects(
+      recoverNode(parts),
+      (error) =>
+        isFault(error, "data-loss") && /stream 1, which .* never opened/.test(error.message),
+    );
+    await expectAll(world, await world.start());
+  });
+
+  test("a WAL that another recoverer was done with first is left alone", async () => {
+    const { world, dead } = await crashed();
+    const engine = await world.start();
+    const { objects, recovery } = engine.ports;
+    const recovered = await recoverNode({
+      env: world.env,
+      store: world.store,
+      clusterId: CLUSTER,
+      nodeId: NODE,
+      objects,
+      recovery,
+      wals: [{ nodeId: NODE, epoch: dead.ports.epoch }],
+    });
+    assert.deepEqual([recovered.objects, recovered.slots], [0, 0]);
+    await expectAll(world, engine);
+  });
+
+  test("a recovery that another one finished first is fenced, however it is refused", async () => {
+    const { world } = await crashed();
+    const { objects, recovery } = (await world.start({ recover: false })).ports;
+    const late = {
+      ...recovery,
+      async finishRecovery(commit: RecoveryCommit) {
+        await recovery.finishRecovery(commit);
+        return { ok: false, reason: "conflict", detail: "WAL is sealed" } as const;
+      },
+    };
+    const { env, store } = world;
+    const parts = { objects, recovery: late, env, store, clusterId: CLUSTER, nodeId: NODE };
+    await assert.rejects(recoverNode(parts), (error) => isFault(error, "fenced"));
   });
 
   test("the old incarnation can neither append nor commit afterwards", async () => {

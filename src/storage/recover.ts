@@ -1,7 +1,8 @@
 /**
- * Recovery of this node id's dead incarnations: seal the WAL, bring what it holds and metadata lacks into
- * objects, close its streams in one entry, delete the slots. Every step may be repeated after a crash: until
- * the last entry nothing but unreferenced objects exists. Strict: a hole stops it before anything is finished.
+ * Recovery of dead incarnations, of this node id or of one that is gone: seal the WAL, bring what it holds and
+ * metadata lacks into objects, close its streams in one entry, delete the slots. Every step may be repeated
+ * after a crash: until the last entry nothing but unreferenced objects exists. Strict: a hole stops it before
+ * anything is finished.
  */
 import type { Env } from "../env/env.ts";
 import type { NodeEpoch, NodeId } from "../lib/brand.ts";
@@ -23,6 +24,7 @@ import { IdPool } from "./upload/id_pool.ts";
 import { uploadPlan } from "./upload/object_upload.ts";
 import { UploadMemory } from "./upload/upload_memory.ts";
 import { objectCount, planUpload, type UploadPlan } from "./upload/plan.ts";
+import type { StreamRecord } from "./stream_record.ts";
 import { recoverWal } from "./wal/recovery.ts";
 import { collectSealedWal } from "./wal/wal_slots.ts";
 
@@ -33,6 +35,8 @@ export interface RecoverNodeOptions {
   readonly nodeId: NodeId;
   readonly objects: ObjectManager;
   readonly recovery: RecoveryManager;
+  /** Absent: those of this node's own earlier incarnations. */
+  readonly wals?: readonly { readonly nodeId: NodeId; readonly epoch: NodeEpoch }[];
   /** Records held in memory before they are written. */
   readonly bytesMax?: number;
   /** Ids reserved at a time. */
@@ -42,6 +46,9 @@ export interface RecoverNodeOptions {
 export interface RecoveredNode {
   readonly wals: number;
   readonly objects: number;
+  /** WAL objects, and records in them, from the trim points on. */
+  readonly slots: number;
+  readonly records: number;
 }
 
 /**
@@ -49,18 +56,21 @@ export interface RecoveredNode {
  * over), and what the store throws: then it can be called again.
  */
 export async function recoverNode(options: RecoverNodeOptions): Promise<RecoveredNode> {
-  const pending = options.recovery.pendingRecoveries();
+  const pending = options.wals ?? options.recovery.pendingRecoveries();
   const ids = new IdPool(options.objects, options.idBlock ?? OBJECT_ID_BLOCK);
-  let objects = 0;
+  const sum = { wals: pending.length, objects: 0, slots: 0, records: 0 };
   for (const { nodeId, epoch } of pending) {
     try {
-      objects += await recoverIncarnation(options, ids, nodeId, epoch);
+      const one = await recoverIncarnation(options, ids, nodeId, epoch);
+      sum.objects += one.objects;
+      sum.slots += one.slots;
+      sum.records += one.records;
     } catch (error) {
       if (isFault(error, "data-loss")) await expectPending(options, nodeId, epoch);
       throw error;
     }
   }
-  return { wals: pending.length, objects };
+  return sum;
 }
 
 /**
@@ -73,11 +83,13 @@ async function expectPending(
   epoch: NodeEpoch,
 ): Promise<void> {
   await objects.refresh();
-  const isPending = recovery.pendingRecoveries()
-    .some((one) => one.nodeId === node && one.epoch === epoch);
-  if (isPending) return;
+  if (recovery.isPending(node, epoch)) return;
+  throw overtaken(node, epoch);
+}
+
+function overtaken(node: NodeId, epoch: NodeEpoch): FaultError {
   const message = `Recovery of node ${node} epoch ${epoch} was finished by another recoverer`;
-  throw new FaultError("fenced", message, { retriable: false });
+  return new FaultError("fenced", message, { retriable: false });
 }
 
 async function recoverIncarnation(
@@ -85,16 +97,24 @@ async function recoverIncarnation(
   ids: IdPool,
   node: NodeId,
   epoch: NodeEpoch,
-): Promise<number> {
+): Promise<Omit<RecoveredNode, "wals">> {
   const { env, store, clusterId, recovery } = options;
   const began = await recovery.beginRecovery(node, epoch);
-  if (!began.ok) throw refused(`Recovery of node ${node} epoch ${epoch}`, began);
+  if (!began.ok) {
+    // Another recoverer was done with it between our look and our entry.
+    const isDone = began.reason !== "fenced" && !recovery.isPending(node, epoch);
+    if (isDone) return { objects: 0, slots: 0, records: 0 };
+    throw refused(`Recovery of node ${node} epoch ${epoch}`, began);
+  }
   const { wal } = began;
   const recoverer = { recovererNodeId: options.nodeId };
   const { records, sealedSlot } = await recoverWal({ store, env, clusterId, wal, ...recoverer });
   const replay = new Replay(walEpochPrefix(clusterId, node, epoch), wal.streams);
   const written = new WrittenObjects(options, ids);
+  let count = 0;
   for await (const record of records) {
+    expectHeld(options, node, epoch, record);
+    count += 1;
     replay.add(record);
     if (replay.bytes >= (options.bytesMax ?? RECOVERY_BYTES_MAX)) await written.write(replay);
   }
@@ -107,7 +127,24 @@ async function recoverIncarnation(
     objects: written.count,
     sealedSlot,
   });
-  return written.count;
+  return { objects: written.count, slots: sealedSlot - wal.walTrim, records: count };
+}
+
+/** The end of the metadata log is lost when a record's stream was never opened by it: nothing may be finished. */
+function expectHeld(
+  { clusterId, recovery }: RecoverNodeOptions,
+  node: NodeId,
+  epoch: NodeEpoch,
+  { streamId, baseOffset }: StreamRecord,
+): void {
+  if (recovery.canHaveHeld(node, epoch, streamId)) return;
+  const where = walEpochPrefix(clusterId, node, epoch);
+  throw new FaultError(
+    "data-loss",
+    `WAL ${where} has offset ${baseOffset} of stream ${streamId}, which metadata says it never opened: ` +
+      "the end of the metadata log is lost",
+    { retriable: false },
+  );
 }
 
 async function finish(
@@ -119,7 +156,11 @@ async function finish(
     wal: { nodeId, epoch, recovery: token },
     ...result,
   });
-  if (!answer.ok) throw refused(`End of the recovery of node ${nodeId} epoch ${epoch}`, answer);
+  if (!answer.ok) {
+    const isDone = answer.reason !== "fenced" && !recovery.isPending(nodeId, epoch);
+    if (isDone) throw overtaken(nodeId, epoch);
+    throw refused(`End of the recovery of node ${nodeId} epoch ${epoch}`, answer);
+  }
   try {
     await collectSealedWal(store, clusterId, { nodeId, epoch, sealedSlot: result.sealedSlot });
   } catch (error) {

@@ -6,6 +6,7 @@ import type { Offset, StreamId } from "../lib/brand.ts";
 import type { FaultError } from "../lib/errors.ts";
 import type { ReadLease } from "../lib/read_lease.ts";
 import type { StreamRecord } from "./stream_record.ts";
+import type { Learned } from "./written_index.ts";
 
 export interface Append {
   /** The record as stored; its payload is a view of the WAL's memory, until the next append. */
@@ -33,6 +34,14 @@ export interface NotUploaded {
   readonly unacknowledgedBytes: number;
 }
 
+/** What uploads are like: other work follows them, or lets them pass. */
+export interface UploadLoad {
+  /** Committed so far. */
+  readonly bytes: number;
+  /** Somebody waits for an upload, or room gets short. */
+  readonly isHurried: boolean;
+}
+
 export interface Storage {
   /** The caller keeps offsets of one stream contiguous. Throws FaultError `overloaded`, `fenced`, `closed`. */
   append(record: StreamRecord): Append;
@@ -48,6 +57,9 @@ export interface Storage {
   ): Promise<readonly StreamRecord[] | null>;
   /** Resolves when everything of the stream that was durable at the call is committed to data objects. */
   forceUpload(stream: StreamId): Promise<void>;
+  /** Objects that this node has committed beside its uploads: readers need not ask what is in them. */
+  learn(written: Learned): void;
+  uploadLoad(): UploadLoad;
   /** Uploads and commits all, then closes the WAL. */
   close(): Promise<void>;
   /**

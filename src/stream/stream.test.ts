@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { EngineWorld } from "../../tests/support/engine_world.ts";
-import type { Verdict } from "../../tests/support/faulty.ts";
+import type { Judge, Verdict } from "../../tests/support/faulty.ts";
 import { bases } from "../../tests/support/records.ts";
 import { streamEpoch } from "../lib/brand.ts";
 import { type FaultCode, FaultError, isFault } from "../lib/errors.ts";
@@ -16,7 +16,7 @@ function withCode(code: FaultCode) {
   return (error: unknown) => isFault(error, code);
 }
 
-async function opened(judge: () => Verdict = () => "ok") {
+async function opened(judge: Judge = () => "ok") {
   const world = new EngineWorld();
   const engine = await world.start({ judge });
   const stream = await engine.streams.create(world.nextEpoch());
@@ -48,6 +48,28 @@ describe("stream", () => {
     assert.deepEqual(bases(await stream.fetch(4, 10, NO_LIMIT)), [0]);
     await stream.trim(2);
     assert.equal(stream.startOffset, 4);
+  });
+
+  test("a trim whose answer is lost and that came through moves the start", async () => {
+    let verdict: Verdict = "ok";
+    const { stream } = await opened((method) => method === "trimStream" ? verdict : "ok");
+    await stream.append(10, PAYLOAD).durable;
+    verdict = "lost";
+    await assert.rejects(stream.trim(4), withCode("store-unavailable"));
+    assert.equal(stream.startOffset, 4);
+    await assert.rejects(stream.fetch(3, 10, NO_LIMIT), RangeError);
+    assert.deepEqual(bases(await stream.fetch(4, 10, NO_LIMIT)), [0]);
+  });
+
+  test("a start that a later owner moved is not that of an earlier one", async () => {
+    const { stream, world } = await opened();
+    await stream.append(10, PAYLOAD).durable;
+    await stream.close();
+    const other = await world.start();
+    const taken = await other.streams.open(stream.streamId, world.nextEpoch());
+    await taken.append(10, PAYLOAD).durable;
+    await taken.trim(15);
+    assert.deepEqual([stream.startOffset, stream.confirmOffset], [0, 10]);
   });
 
   test("closes at its confirm offset and opens there again", async () => {

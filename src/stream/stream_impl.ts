@@ -47,7 +47,10 @@ export class StreamImpl implements Stream {
     this.#nextOffset = this.#confirmOffset;
   }
 
+  /** A trim that failed here may have come through all the same: then metadata says so. */
   get startOffset(): Offset {
+    const row = this.#parts.streams.viewStream(this.streamId);
+    if (row?.epoch === this.epoch) this.#startOffset = Math.max(this.#startOffset, row.start);
     return this.#startOffset;
   }
   get confirmOffset(): Offset {
@@ -111,9 +114,10 @@ export class StreamImpl implements Stream {
   ): Promise<readonly StreamRecord[] | null> {
     this.#expectOpen();
     assert(start <= end, `Fetch of [${start}, ${end})`);
-    if (start < this.#startOffset || end > this.#confirmOffset) {
+    const { startOffset } = this;
+    if (start < startOffset || end > this.#confirmOffset) {
       throw new RangeError(
-        `Fetch of [${start}, ${end}) outside [${this.#startOffset}, ${this.#confirmOffset})`,
+        `Fetch of [${start}, ${end}) outside [${startOffset}, ${this.#confirmOffset})`,
       );
     }
     if (start === end) return [];
@@ -123,7 +127,7 @@ export class StreamImpl implements Stream {
   async trim(start: Offset): Promise<void> {
     this.#expectOpen();
     assert(start <= this.#confirmOffset, `Trim to ${start} behind ${this.#confirmOffset}`);
-    if (start <= this.#startOffset) return;
+    if (start <= this.startOffset) return;
     const answer = await this.#parts.streams.trimStream(this.streamId, this.epoch, start);
     if (!answer.ok) throw this.#refused("Trim", answer);
     this.#startOffset = Math.max(this.#startOffset, start);

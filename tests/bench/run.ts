@@ -4,6 +4,7 @@
  *   bun tests/bench/run.ts                          all workloads on all stores
  *   bun tests/bench/run.ts produce-1MiB fetch-hot   some of them
  *   bun tests/bench/run.ts start | idle             start-up time and idle memory | writes when idle
+ *   bun tests/bench/run.ts cost ["1 MiB/s"]         requests in virtual time | growth: large metadata
  *     --stores memory,dir,s3,sink  --rounds 3  --requests 500  --seconds 60
  *     --tuned                                       beside the default allocator, one that keeps memory
  *     --binary old=PATH --binary new=PATH           compares executables; rounds alternate
@@ -11,6 +12,8 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { compiledBinary } from "../support/broker_process.ts";
+import { printCost } from "./cost.ts";
+import { printGrowth } from "./growth.ts";
 import { type Figures, measure, medians, type Variant } from "./measure.ts";
 import { measureIdle, measureStart } from "./start.ts";
 import { STORE_TITLES, type StoreName, STORES } from "./stores.ts";
@@ -106,6 +109,8 @@ async function main(words: readonly string[]): Promise<void> {
       binary: { type: "string", multiple: true, default: [] },
     },
   });
+  if (positionals[0] === "cost") return await printCost(positionals.slice(1));
+  if (positionals[0] === "growth") return await printGrowth();
   const variants = variantsOf(values.binary, values.tuned);
   if (positionals[0] === "start" || positionals[0] === "idle") {
     for (const variant of variants) {

@@ -24,6 +24,7 @@ import type { ObjectStore } from "../../src/object/object_store.ts";
 import { tempDir } from "../support/broker_process.ts";
 import { type S3Server, startS3Server } from "../support/s3_server.ts";
 import { systemTestClock as clock } from "../support/system_test_clock.ts";
+import { keysOf } from "../support/keys_of.ts";
 
 const IDS = [
   "plain-id.~_9",
@@ -42,12 +43,6 @@ const IDS = [
 
 const WAL = { nodeId: nodeId(1), nodeEpoch: nodeEpoch(7), slot: 3 };
 
-async function listed(store: ObjectStore, prefix: string): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of store.list(prefix)) keys.push(key);
-  return keys;
-}
-
 async function check(store: ObjectStore, id: string): Promise<void> {
   const env = { clock, log: silentLogger, random: seededRandom(1) };
   assert.equal((await openCluster(store, { ...env, clusterId: id })).clusterId, id);
@@ -63,14 +58,14 @@ async function check(store: ObjectStore, id: string): Promise<void> {
     assert.equal((await store.put(key, bytes, { ifAbsent: true })).created, true, key);
     assert.deepEqual((await store.get(key))?.bytes, bytes);
   }
-  assert.deepEqual(await listed(store, logPrefix(id)), [keys.log]);
-  assert.deepEqual(await listed(store, walNodePrefix(id, WAL.nodeId)), [keys.wal]);
+  assert.deepEqual(await keysOf(store, logPrefix(id)), [keys.log]);
+  assert.deepEqual(await keysOf(store, walNodePrefix(id, WAL.nodeId)), [keys.wal]);
   assert.equal(parseDataKey(id, keys.data), 42);
   assert.deepEqual(parseWalKey(id, keys.wal), WAL);
   assert.equal(parseLogKey(id, keys.log), 5);
   assert.equal(parseSnapshotKey(id, keys.snap), 5);
   assert.deepEqual((await store.delete(Object.values(keys))).failed, []);
-  assert.deepEqual(await listed(store, ""), ["meta/cluster"]);
+  assert.deepEqual(await keysOf(store, ""), ["meta/cluster"]);
   await store.close();
 }
 

@@ -8,6 +8,7 @@ import { seededRandom } from "../../src/env/random.ts";
 import type { ObjectStore } from "../../src/object/object_store.ts";
 import { probeStore } from "../../src/object/probe.ts";
 import { systemTestClock } from "../support/system_test_clock.ts";
+import { keysOf } from "../support/keys_of.ts";
 
 export interface OpenedStore {
   readonly store: ObjectStore;
@@ -22,13 +23,6 @@ export interface ContractOptions {
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const MIB = 1024 * 1024;
-
-async function keysOf(store: ObjectStore, prefix: string, startAfter?: string): Promise<string[]> {
-  const keys: string[] = [];
-  const options = startAfter === undefined ? {} : { startAfter };
-  for await (const info of store.list(prefix, options)) keys.push(info.key);
-  return keys;
-}
 
 async function* partsOf(...parts: Uint8Array[]) {
   yield* parts;
@@ -184,6 +178,27 @@ export function objectStoreContract(
         );
       }
     });
+
+    check(
+      "AutoMQ's LocalFileObjectStorageTest: hello world, prefixes, delete then read",
+      async (store) => {
+        const hello = new TextEncoder().encode("hello world");
+        for (const key of ["abc/def/1", "abc/def/2"]) await store.put(key, hello);
+        assert.deepEqual((await store.get("abc/def/1"))?.bytes, hello);
+        const cases = [
+          ["abc/def", 2],
+          ["abc/de", 2],
+          ["ab", 2],
+          ["abc/def/1", 1],
+          ["abc/deh", 0],
+        ] as const;
+        for (const [prefix, count] of cases) {
+          assert.equal((await keysOf(store, prefix)).length, count, prefix);
+        }
+        await store.delete(["abc/def/1"]);
+        assert.equal(await store.get("abc/def/1"), null);
+      },
+    );
 
     check("a listing shows sizes, and what was just written or deleted", async (store) => {
       await store.put("x/1", bytes(1));

@@ -9,6 +9,7 @@ import type { ObjectStore } from "../../src/object/object_store.ts";
 import { startS3Server } from "../support/s3_server.ts";
 import type { S3Server } from "../support/s3_server.ts";
 import { systemTestClock } from "../support/system_test_clock.ts";
+import { keysOf } from "../support/keys_of.ts";
 import type { OpenedStore } from "./object_store.ts";
 import { objectStoreContract } from "./object_store.ts";
 
@@ -33,9 +34,7 @@ function openBelow(endpoint: string, bucket: string): OpenedStore {
 }
 
 async function clearAndClose(store: ObjectStore): Promise<void> {
-  const keys: string[] = [];
-  for await (const { key } of store.list("")) keys.push(key);
-  await store.delete(keys);
+  await store.delete(await keysOf(store));
   await store.close();
 }
 

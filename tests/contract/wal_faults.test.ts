@@ -6,6 +6,7 @@ import { FaultError, isFault } from "../../src/lib/errors.ts";
 import { collectSealedWal } from "../../src/storage/wal/wal_slots.ts";
 import { encodeSeal } from "../../src/storage/wal/wal_object.ts";
 import { CLUSTER, createWalHarness, EPOCH, follow, NODE, recordAt } from "./wal.ts";
+import { testEnv } from "../support/test_env.ts";
 import { lost } from "./wal_store.ts";
 
 const HOUR_MS = 3_600_000;
@@ -151,6 +152,24 @@ test("fault 8b: an idle node that still owns its WAL asks once, waits for the an
   await h.clock.advance(11 * HOUR_MS);
   assert.equal((await h.appendAlone(wal, 2)).state, "acknowledged");
   assert.equal(asked, questions, "own PUTs prove it afterwards");
+});
+
+test("fault 8c: a machine whose clocks stood still all the time is found out by the store's, at its first bulk", async () => {
+  const h = createWalHarness();
+  const frozen = { ...h.clock, nowMs: () => 1, monotonicMs: () => 1 };
+  const asked: number[] = [];
+  const checkEpoch = () => {
+    asked.push(h.clock.monotonicMs());
+    return Promise.resolve(false);
+  };
+  const storeMs = h.clock.nowMs();
+  const env = testEnv({ clock: frozen });
+  const wal = h.open({ checkEpoch, storeMs, env, policy: { kind: "unmetered" } });
+  await h.clock.advance(8 * DAY_MS);
+  const outcome = follow(wal, recordAt(0));
+  await h.clock.advance(1_000);
+  assert.equal(asked.length, 1);
+  assert.ok(isFault(outcome.error, "fenced"));
 });
 
 test("faults 9 and 10: the next recoverer goes on with the same end, before and after the seal", async () => {

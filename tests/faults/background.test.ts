@@ -116,3 +116,41 @@ test("a commit that goes back while a later one is under way is the last word", 
   await drive(world.clock, Promise.all(both));
   assert.equal(await committedOffset(world, "t"), 5);
 });
+
+test("compaction whose reads hang holds up no produce, no upload and no hot read", async () => {
+  const world = new FaultWorld({
+    kafka: {
+      "skerry.upload.interval.ms": "1000",
+      "skerry.compaction.interval.ms": "1000",
+      "skerry.compaction.objects.min": "2",
+    },
+  });
+  const q = await world.start();
+  await drive(world.clock, q.topic("t"));
+  const values: string[] = [];
+  const produce = async () => {
+    const value = `v${values.length}`;
+    const produced = new Quirks(q.node).produce("t", batch([value]), { timeoutMs: 5_000 });
+    const startedMs = world.clock.monotonicMs();
+    assert.equal((await drive(world.clock, produced)).error, "NONE");
+    assert.ok(world.clock.monotonicMs() - startedMs < 1_000, "a produce waits for compaction");
+    values.push(value);
+    await world.clock.advance(2_000);
+  };
+  // Nobody reads objects but compaction: consumers are served from memory.
+  const hangs: FaultPlan = ({ op, key }) =>
+    op === "get" && !isWal(key) && !isMeta(key) ? { kind: "hang", happens: false } : undefined;
+  world.store.setPlan(hangs);
+  for (let i = 0; i < 4; i++) await produce();
+  await world.clock.advance(60_000);
+  const active = await (await world.fetch("/metrics")).text();
+  assert.match(active, /^skerry_object_store_active\{permit="read"\} [1-9]/m, "it hangs");
+  for (let i = 0; i < 10; i++) await produce();
+  assert.equal(await world.metric("skerry_log_cache_uncommitted_bytes"), 0, "uploads go on");
+  await readsAtOnce(world, new Quirks(q.node), "t");
+  assert.equal(await world.ready(), "");
+  world.store.setPlan();
+  await drive(world.clock, q.node.close());
+  await world.start();
+  assert.deepEqual(await world.values("t"), values);
+});

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FaultError } from "../../src/lib/errors.ts";
 import { batch } from "../quirks/quirks.ts";
+import { failureOf, successorOf } from "./second_node.ts";
 import {
   assertAll,
   assertOnce,
@@ -14,16 +14,6 @@ import {
   HttpProducer,
   IdempotentProducer,
 } from "./world.ts";
-
-function successorOf(world: FaultWorld): FaultWorld {
-  return new FaultWorld({ clock: world.clock, bucket: world.bucket, seed: 100 });
-}
-
-function failureOf(world: FaultWorld): () => FaultError | null {
-  let fault: FaultError | null = null;
-  void world.q.node.node.failed.then((failed) => void (fault = failed));
-  return () => fault;
-}
 
 test("a second instance takes over under load; the first stops as fenced", async () => {
   const world = new FaultWorld();

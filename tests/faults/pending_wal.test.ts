@@ -97,6 +97,12 @@ test("past 256 MiB unacknowledged, produces are refused and everything drains la
     await readsAtOnce(world, reader, "t");
   }
   assert.ok(accepted >= 15, `refused after ${accepted}`);
+  const over = await world.fetch("/v1/topics/t/records", {
+    method: "POST",
+    body: "x".repeat(16 * MIB),
+  });
+  assert.deepEqual([over.status, over.headers.get("retry-after")], [503, "1"]);
+  assert.match(await over.text(), /NOT_ENOUGH_REPLICAS/);
   assert.ok(
     await world.metric("skerry_wal_unacknowledged_bytes") <= WAL_UNACKNOWLEDGED_BYTES_MAX,
   );

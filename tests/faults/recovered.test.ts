@@ -5,16 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openMetadata } from "../../src/controller/controller.ts";
-import { createManagers } from "../../src/controller/managers.ts";
-import { randomUuid, seededRandom } from "../../src/env/random.ts";
-import { type NodeEpoch, nodeEpoch, nodeId } from "../../src/lib/brand.ts";
-import type { FaultError } from "../../src/lib/errors.ts";
-import { uuidOf } from "../../src/lib/uuid.ts";
-import type { RecoveryManager } from "../../src/storage/ports.ts";
-import { recoverNode } from "../../src/storage/recover.ts";
 import { batch, Quirks } from "../quirks/quirks.ts";
-import { testEnv } from "../support/test_env.ts";
+import { failureOf, recovererOf, VICTIM } from "./second_node.ts";
 import {
   assertAll,
   assertOnce,
@@ -25,62 +17,6 @@ import {
   HttpProducer,
   IdempotentProducer,
 } from "./world.ts";
-
-const VICTIM = nodeId(1);
-
-interface Recoverer {
-  readonly recovery: RecoveryManager;
-  /** The victim's epoch as the log has it. */
-  victimEpoch(): Promise<NodeEpoch>;
-  /** Seals the victim's WAL, uploads what it held and closes its streams. */
-  recover(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** A second node of the cluster that believes that the first one is dead. */
-async function recovererOf(world: FaultWorld): Promise<Recoverer> {
-  const { clock, bucket: store } = world;
-  const env = testEnv({ clock, random: seededRandom(777) });
-  const { clusterId } = world.q.node.node;
-  const id = nodeId(2);
-  const incarnation = uuidOf(randomUuid(env.random));
-  const metadata = await openMetadata({
-    store,
-    env,
-    clusterId,
-    nodeId: id,
-    incarnation,
-    pollMs: null,
-  });
-  const registered = await metadata.submit({
-    type: "register-node",
-    nodeId: id,
-    incarnation,
-    host: "node2",
-    port: 9092,
-  });
-  assert.ok(registered.ok);
-  const requester = { nodeId: id, epoch: nodeEpoch(registered.epoch) };
-  const { objects, recovery } = createManagers(metadata, () => requester);
-  const victimEpoch = async () => (await metadata.fresh()).nodes.get(VICTIM)!.epoch;
-  return {
-    recovery,
-    victimEpoch,
-    async recover() {
-      const epoch = await victimEpoch();
-      const pending = [{ nodeId: VICTIM, epoch }];
-      const forced = { ...recovery, pendingRecoveries: () => pending };
-      await recoverNode({ env, store, clusterId, nodeId: id, objects, recovery: forced });
-    },
-    close: () => metadata.close(),
-  };
-}
-
-function failureOf(world: FaultWorld): () => FaultError | null {
-  let fault: FaultError | null = null;
-  void world.q.node.node.failed.then((failed) => void (fault = failed));
-  return () => fault;
-}
 
 async function loaded(world: FaultWorld) {
   const q = await world.start();

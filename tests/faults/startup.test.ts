@@ -11,6 +11,7 @@ import { METADATA_SNAPSHOT_ENTRIES, WAL_BULKS_IN_FLIGHT_MAX } from "../../src/li
 import { batch } from "../quirks/quirks.ts";
 import { runBroker, startBroker, tempDir } from "../support/broker_process.ts";
 import { type S3Call, type S3Fault, type S3Server, startS3Server } from "../support/s3_server.ts";
+import { keysOf } from "../support/keys_of.ts";
 import { drive, FaultWorld } from "./world.ts";
 import { onS3, post, valuesOf } from "./s3_world.ts";
 
@@ -135,11 +136,11 @@ test("a missing WAL slot below others is data loss, too", async () => {
     assert.equal((await drive(world.clock, q.produce("t", batch([`v${i}`])))).error, "NONE");
   }
   world.kill();
-  const slots = await keysOf(world, "/wal/");
+  const slots = await keysWith(world, "/wal/");
   await world.bucket.delete([slots.find((key) => key.endsWith("/wal/67108864-134217728"))!]);
-  const before = await keysOf(world, "");
+  const before = await keysWith(world, "");
   await assert.rejects(world.start(), (error: unknown) => isFault(error, "data-loss"));
-  const now = await keysOf(world, "");
+  const now = await keysWith(world, "");
   assert.deepEqual(before.filter((key) => !now.includes(key)), []);
 });
 
@@ -149,28 +150,26 @@ test("a damaged metadata snapshot is passed over; a damaged log entry is not", a
   await drive(world.clock, q.topic("first"));
   assert.equal((await drive(world.clock, q.produce("first", batch(["v"])))).error, "NONE");
   // Every topic is an entry at least, until there is a snapshot.
-  for (let i = 0; (await keysOf(world, "/snap/")).length === 0; i++) {
+  for (let i = 0; (await keysWith(world, "/snap/")).length === 0; i++) {
     assert.ok(i < METADATA_SNAPSHOT_ENTRIES, "no snapshot is written");
     await drive(world.clock, q.topic(`t${i}`));
   }
   world.kill();
-  const [snapshot] = await keysOf(world, "/snap/");
+  const [snapshot] = await keysWith(world, "/snap/");
   await damage(world, snapshot!);
   const again = await world.start();
   assert.deepEqual(await world.values("first"), ["v"]);
   assert.equal((await drive(world.clock, again.produce("first", batch(["w"])))).error, "NONE");
   world.kill();
 
-  const entries = await keysOf(world, "/log/");
+  const entries = await keysWith(world, "/log/");
   await damage(world, entries.at(-1)!);
   await assert.rejects(world.start(), (error: unknown) => isFault(error, "corrupt"));
-  assert.deepEqual(await keysOf(world, "/log/"), entries, "nothing is written behind the damage");
+  assert.deepEqual(await keysWith(world, "/log/"), entries, "nothing is written behind the damage");
 });
 
-async function keysOf(world: FaultWorld, part: string): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of world.bucket.list("")) if (key.includes(part)) keys.push(key);
-  return keys;
+async function keysWith(world: FaultWorld, part: string): Promise<string[]> {
+  return (await keysOf(world.bucket)).filter((key) => key.includes(part));
 }
 
 async function damage(world: FaultWorld, key: string): Promise<void> {

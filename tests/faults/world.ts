@@ -38,22 +38,34 @@ export interface WorldOptions {
   readonly kafka?: Readonly<Record<string, string>>;
   /** Another one for each world on one bucket: ids are drawn from it. */
   readonly seed?: number;
+  readonly nodeId?: number;
+  /** Absent: this build's. */
+  readonly featureLevelMax?: number;
+  readonly createCluster?: boolean;
+  /** What the store is taken for: memory by default. */
+  readonly storeKind?: "memory" | "s3";
 }
 
 export class FaultWorld {
   readonly clock: FakeClock;
   readonly bucket: ObjectStore;
   readonly #kafka: Readonly<Record<string, string>>;
+  readonly #nodeId: number;
+  readonly #build: Pick<WorldOptions, "featureLevelMax" | "createCluster" | "storeKind">;
   #seed: number;
   /** The newest incarnation, and the store as it sees it. */
   store!: FaultyStore;
   q!: Quirks;
 
-  constructor({ clock = createFakeClock(), bucket, kafka = {}, seed = 0 }: WorldOptions = {}) {
+  constructor(options: WorldOptions = {}) {
+    const { clock = createFakeClock(), bucket, kafka = {}, seed = 0, nodeId = 1, ...build } =
+      options;
     this.clock = clock;
     this.bucket = bucket ?? createMemoryStore(clock);
     this.#kafka = kafka;
     this.#seed = seed;
+    this.#nodeId = nodeId;
+    this.#build = build;
   }
 
   /** A process of its own: it shares nothing with the one before but the bucket. */
@@ -67,7 +79,8 @@ export class FaultWorld {
     const { clock, bucket } = this;
     const store = faultyStore(bucket, clock, plan);
     this.store = store;
-    this.q = new Quirks(await startQuirkNode(this.#kafka, { clock, store, seed: this.#seed }));
+    const parts = { clock, store, seed: this.#seed, nodeId: this.#nodeId, ...this.#build };
+    this.q = new Quirks(await startQuirkNode(this.#kafka, parts));
     return this.q;
   }
 
@@ -94,8 +107,10 @@ export class FaultWorld {
   /** Values of a partition in order, read over the wire. */
   async values(topic: string, partition = 0): Promise<string[]> {
     const found: string[] = [];
+    // A connection of its own: idle ones are closed after a while.
+    const q = new Quirks(this.q.node);
     for (let at = 0;;) {
-      const answer = await drive(this.clock, this.q.fetch(topic, at, { partition }));
+      const answer = await drive(this.clock, q.fetch(topic, at, { partition }));
       assert.equal(answer.error, "NONE");
       const batches = batchesOf(answer.records);
       if (batches.length === 0) return found;

@@ -159,6 +159,11 @@ export interface KeptParts {
   readonly store?: ObjectStore;
   /** Another one for each incarnation: ids are drawn from it. */
   readonly seed?: number;
+  readonly nodeId?: number;
+  readonly createCluster?: boolean;
+  readonly featureLevelMax?: number;
+  /** What the store is taken for: memory by default. */
+  readonly storeKind?: "memory" | "s3";
 }
 
 export async function startQuirkNode(
@@ -177,13 +182,15 @@ export async function startQuirkNode(
   const node = await startNode({
     env: testEnv({ clock, random: seededRandom(kept.seed ?? 1) }),
     store,
-    storeKind: "memory",
+    storeKind: kept.storeKind ?? "memory",
     storeHasPrices: false,
+    ...(kept.featureLevelMax === undefined ? {} : { featureLevelMax: kept.featureLevelMax }),
     listener,
     serveHttp: () => Promise.reject(new Error("no HTTP here")),
     settings: {
-      nodeId: 1,
+      nodeId: kept.nodeId ?? 1,
       clusterId: null,
+      createCluster: kept.createCluster ?? true,
       kafkaListen: ADDRESS,
       advertise: null,
       httpListen: null,

@@ -3,7 +3,6 @@
  * process that sleeps through all of it and wakes up, a start from a snapshot. And a WAL whose answers come half
  * a day late. What takes days is out of reach of the storms; here it costs seconds.
  */
-import { createCodecs } from "../../src/adapters/codecs.ts";
 import { METADATA_SNAPSHOT_ENTRIES, METADATA_TRIM_AGE_MS_MIN } from "../../src/lib/limits.ts";
 import { logPrefix, parseWalKey } from "../../src/object/object_key.ts";
 import { sleep } from "../../src/env/clock.ts";
@@ -19,6 +18,7 @@ import { watchNames } from "./checker/names.ts";
 import { watchSeals } from "./checker/seal.ts";
 import { Cluster, CLUSTER_ID } from "./cluster.ts";
 import { KafkaClient } from "./kafka_client.ts";
+import { codecs } from "./process.ts";
 import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
 import { batchOf, type Context } from "./workload/context.ts";
 import { fetchFrom } from "./workload/fetch.ts";
@@ -73,8 +73,9 @@ class LongLife {
       history: new History(world),
       topics: [],
       steady: { name: TOPIC, topicId: "", partitions: 1, mayTrim: false, doomed: false },
-      codecs: createCodecs(),
+      codecs,
       draining: false,
+      resting: false,
       over: false,
     };
   }

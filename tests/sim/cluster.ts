@@ -3,6 +3,7 @@
  * ends; a second process of the same id may run beside the first for as long as the protocol lets it.
  */
 import type { Connection } from "../../src/env/listener.ts";
+import type { CoordinatorBounds } from "../../src/broker/group/coordinator.ts";
 import { FaultError, messageOf } from "../../src/lib/errors.ts";
 import { type Random, randomInt } from "../../src/env/random.ts";
 import { type RunningNode, type ServeHttp, startNode } from "../../src/node/node.ts";
@@ -18,6 +19,7 @@ export interface ClusterOptions {
   readonly net: NetFaults;
   readonly properties?: Readonly<Record<string, string>>;
   readonly storeHasPrices?: boolean;
+  readonly groupBounds?: CoordinatorBounds;
   /** Breaks a node on purpose: the checkers must notice. */
   readonly wrapStore?: (store: ObjectStore, process: SimProcess) => ObjectStore;
 }
@@ -125,6 +127,7 @@ export class Cluster {
       store: wrapStore?.(line, process) ?? line,
       storeKind: "s3",
       storeHasPrices: this.#options.storeHasPrices ?? false,
+      groupBounds: this.#options.groupBounds ?? {},
       listener: {
         listen: ({ host, port }, accept) => {
           instance.accept = accept;

@@ -2,7 +2,6 @@
  * One seed, one run: a swarm of faults and clients around the production node, then peace, then the questions:
  * is everything acknowledged there, once, in order; do metadata and store agree; does it still serve.
  */
-import { createCodecs } from "../../src/adapters/codecs.ts";
 import { type Random, randomInt } from "../../src/env/random.ts";
 import { watchDeletes } from "./checker/deletes.ts";
 import { EvidenceChecker } from "./checker/evidence.ts";
@@ -18,7 +17,7 @@ import type { Sabotage } from "./canary.ts";
 import { Cluster, CLUSTER_ID } from "./cluster.ts";
 import { KafkaClient, NoAnswer } from "./kafka_client.ts";
 import { Nemesis } from "./nemesis.ts";
-import type { SimProcess } from "./process.ts";
+import { codecs, type SimProcess } from "./process.ts";
 import type { NetFaults } from "./sim_net.ts";
 import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
 import type { Context, SimTopic } from "./workload/context.ts";
@@ -32,6 +31,8 @@ import { PlainProducer } from "./workload/plain_producer.ts";
 import { Reader } from "./workload/reader.ts";
 import { TopicAdmin } from "./workload/topics.ts";
 import { between, chance, World } from "./world.ts";
+import { WAL_SEAL_AGE_MS_MIN } from "../../src/lib/limits.ts";
+import { check } from "../support/stored_world.ts";
 
 export interface RunOptions {
   readonly seed: number;
@@ -60,9 +61,22 @@ export interface RunResult {
   readonly violation: string | null;
 }
 
+const MIB = 1024 * 1024;
 /** Time that a healed cluster gets to answer everything that waits. */
 const PEACE_MS = 600_000;
 const IDLE_MS = 1_200_000;
+const DAY_MS = 86_400_000;
+/** T_SEAL and a day. */
+const LONG_MS = WAL_SEAL_AGE_MS_MIN + DAY_MS;
+/** As old as an audit wants what it deletes, and some. */
+const SHORT_MS = DAY_MS + 3_600_000;
+const AUDIT_INTERVAL_MS = 60_000;
+/** The first audit finds all, unless metadata went on meanwhile. */
+const AUDITS = 3;
+/** Longer than a request takes. */
+const LANDED_MS = 60_000;
+/** Readers that ask more often show nothing new and make a seed slow. */
+const READ_MS_MIN = 200;
 
 function netFaults(random: Random): NetFaults {
   return {
@@ -126,10 +140,14 @@ class Run {
       store,
       net: calm ? { reset: 0, split: 0, latencyMs: 1 } : netFaults(random),
       storeHasPrices: chance(random, 0.3),
+      // The log of the groups is rewritten again and again, not once in a megabyte.
+      groupBounds: { compactBytesMin: chance(random, 0.7) ? 500 + randomInt(random, 5_000) : MIB },
       properties: {
         "offsets.topic.num.partitions": "2",
         // A script that asks by name must not bring a deleted topic back.
         "auto.create.topics.enable": "false",
+        "skerry.audit.interval.ms": String(AUDIT_INTERVAL_MS),
+        "skerry.audit.requests.per.second": "100",
         // Clients keep true time; the node's clock may be a day behind.
         "log.message.timestamp.after.max.ms": String(30 * 86_400_000),
         ...storageProperties(world.random("storage")),
@@ -145,8 +163,9 @@ class Run {
       history: new History(world),
       topics: [],
       steady: { name: "", topicId: "", partitions: 0, mayTrim: false, doomed: false },
-      codecs: createCodecs(),
+      codecs,
       draining: false,
+      resting: false,
       over: false,
     };
     this.#admin = new TopicAdmin(this.context);
@@ -173,11 +192,21 @@ class Run {
     await (this.#options.small === true ? this.#crashOnce() : this.#storm());
     await this.#peace();
     await this.#questions("after the storm");
-    await this.#idle();
+    const isLong = chance(world.random("age"), 0.5);
+    if (!isLong) await this.#idle();
+    // What lands after the jump is young, and an audit leaves it alone.
+    await this.#rest(Math.max(0, this.store.lateUntilMs - world.nowMs));
+    const agedMs = this.#age(isLong ? LONG_MS : SHORT_MS);
     await world.drive(this.cluster.stop(), PEACE_MS, "a clean stop");
     this.cluster.start();
     await this.#questions("after a clean restart");
+    if (isLong) await this.#idle();
+    else await this.#rest(AUDITS * AUDIT_INTERVAL_MS);
+    await this.#leaks.checkAudited();
+    if (isLong) await this.#leaks.checkSeals(agedMs);
     this.context.over = true;
+    await this.#end();
+    await this.#checkStore();
   }
 
   #load(): void {
@@ -189,6 +218,7 @@ class Run {
       return void this.#committers[0]!.run(200);
     }
     const pauseMs = between(random, 5, 400);
+    const readMs = Math.max(READ_MS_MIN, 2 * pauseMs);
     for (let i = 0; i < 1 + randomInt(random, 3); i++) {
       this.#idempotent.push(new IdempotentProducer(this.context, `i${i}`));
     }
@@ -204,7 +234,7 @@ class Run {
     );
     if (chance(random, 0.4)) {
       this.#http.push(new HttpProducer(this.context, "h0"));
-      void new HttpReader(this.context, "hr0").run(pauseMs * 2);
+      void new HttpReader(this.context, "hr0").run(readMs);
     }
     if (chance(random, 0.6)) {
       for (let i = 0; i < 2 + randomInt(random, 2); i++) {
@@ -213,7 +243,7 @@ class Run {
     }
     for (const one of [...this.#idempotent, ...this.#plain, ...this.#http]) void one.run(pauseMs);
     for (const one of this.#members) void one.run(1_500);
-    for (const one of readers) void one.run(pauseMs * 2);
+    for (const one of readers) void one.run(readMs);
     for (const one of this.#committers) void one.run(pauseMs * 4);
     if (chance(random, 0.5)) void this.#admin.run(between(random, 1_000, 20_000));
   }
@@ -268,9 +298,36 @@ class Run {
 
   /** Long enough for uploads, retention and the collector. */
   async #idle(): Promise<void> {
-    await this.world.run(IDLE_MS);
+    await this.#rest(IDLE_MS);
     await this.#metadata.check();
     await this.#leaks.checkCollected();
+  }
+
+  async #rest(forMs: number): Promise<void> {
+    this.context.resting = true;
+    await this.world.run(forMs);
+    this.context.resting = false;
+  }
+
+  /** Time passes in the store: who starts afterwards finds overdue what waited for it. Returns the store's time. */
+  #age(byMs: number): number {
+    this.store.skewMs += byMs;
+    this.world.note(`the store's clock is ${byMs} ms on`);
+    return this.world.wallMs + this.store.skewMs;
+  }
+
+  /** Stopped or killed, and nothing is under way any more. */
+  async #end(): Promise<void> {
+    if (chance(this.#random, 0.5)) await this.world.drive(this.cluster.stop(), PEACE_MS, "the end");
+    else for (const process of this.cluster.processes()) process.kill("end of the run");
+    await this.world.run(LANDED_MS);
+  }
+
+  /** What an operator would ask: `skerry fsck`. */
+  async #checkStore(): Promise<void> {
+    const { summary, damaged, text } = await check(this.store.bucket);
+    if (summary.verdict === "clean" && damaged.length === 0) return;
+    this.world.violated(`fsck says ${summary.verdict}:\n${text}`);
   }
 
   async #questions(when: string): Promise<void> {

@@ -9,7 +9,7 @@ import { PROBE_PREFIX } from "../../src/object/object_key.ts";
 import { createMemoryStore } from "../../src/object/memory.ts";
 import type { ObjectInfo, ObjectStore } from "../../src/object/object_store.ts";
 import type { SimProcess } from "./process.ts";
-import { between, chance, type World } from "./world.ts";
+import { between, chance, pick, type World } from "./world.ts";
 
 /** Probabilities per request, unless said. */
 export interface StoreFaults {
@@ -107,6 +107,7 @@ export class SimStore {
   #requests = 0;
   #isFaulty: boolean;
   #outageUntilMs = 0;
+  #lateUntilMs = 0;
   #fullUntilMs = 0;
   /** Probability that a request lands although its process died meanwhile. */
   landsAfterDeath = 0.5;
@@ -132,6 +133,11 @@ export class SimStore {
   /** Whether a request may fail at all; stays true for those that were under way when the store healed. */
   get isFaulty(): boolean {
     return this.#isFaulty;
+  }
+
+  /** True time after which nothing lands that was asked for until now. */
+  get lateUntilMs(): number {
+    return this.#lateUntilMs;
   }
 
   onLanded(listener: (landed: Landed) => void): void {
@@ -333,6 +339,7 @@ export class SimStore {
     const there = trip() + (chance(random, slow) ? random.float() * SLOW_MS : 0);
     const back = trip();
     const laterMs = random.float() * random.float() * faults.ghostMsMax;
+    this.#lateUntilMs = Math.max(this.#lateUntilMs, this.world.nowMs + there + laterMs);
     let fault: "fail" | "lost" | "ghost" | "duplicate" | null = null;
     if (chance(random, faults.fail)) fault = "fail";
     else if (isWrite && chance(random, faults.loseAnswer)) fault = "lost";
@@ -364,7 +371,10 @@ export class SimStore {
   }
 
   /** Some probability for some faults; a fault kind that is off for a seed lets others come through. */
-  static swarm(random: Random): StoreFaults {
+  static swarm(
+    random: Random,
+    ghostsMs: readonly number[] = [100, 5_000, 60_000, 600_000],
+  ): StoreFaults {
     const some = (max: number) => chance(random, 0.5) ? random.float() * max : 0;
     return {
       fail: some(0.15),
@@ -375,7 +385,7 @@ export class SimStore {
       slow: some(0.03),
       slowList: some(0.3),
       unorderedList: some(1),
-      ghostMsMax: [100, 5_000, 60_000, 600_000][randomInt(random, 4)]!,
+      ghostMsMax: pick(random, ghostsMs),
       latencyMs: between(random, 1, 60),
     };
   }

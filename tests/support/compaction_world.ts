@@ -39,6 +39,7 @@ import { SourceReader } from "../../src/storage/compaction/source_reader.ts";
 import { readIndex } from "../../src/storage/format/object_reader.ts";
 import { ObjectWriter } from "../../src/storage/format/object_writer.ts";
 import type { StreamRange } from "../../src/storage/ports.ts";
+import type { Learned } from "../../src/storage/written_index.ts";
 import { endOffset, type StreamRecord } from "../../src/storage/stream_record.ts";
 import { IdPool } from "../../src/storage/upload/id_pool.ts";
 import { uploadPlan } from "../../src/storage/upload/object_upload.ts";
@@ -183,17 +184,18 @@ export class CompactionWorld {
     { managers, store }: Incarnation,
     records: readonly StreamRecord[],
     splitBytes = 1e9,
-  ): Promise<void> {
+  ): Promise<Learned> {
     const block = new LogCacheBlock(0);
     for (const record of records) block.put(record, 0);
     const plan = planUpload(block.runs(), splitBytes);
     const ids = await this.drive(new IdPool(managers.objects, 64).take(objectCount(plan)));
     const memory = new UploadMemory();
     const target = { store, clusterId: COMPACTION_CLUSTER, memory, clock: this.clock };
-    const written = await this.drive(uploadPlan(target, plan, ids));
+    const { indexes, ...written } = await this.drive(uploadPlan(target, plan, ids));
     const done = await this.drive(managers.objects.commitUpload({ ...written, walTrim: 0 }));
     assert.ok(done.ok, JSON.stringify(done));
     for (const record of records) this.#uploaded.get(record.streamId)!.push(record);
+    return { ...written, indexes };
   }
 
   /** Objects as a test draws them: each record is a block of its own. Returns the ids. */
@@ -242,6 +244,7 @@ export class CompactionWorld {
   compactor(
     { managers, store, env }: Incarnation,
     options: Partial<CompactionOptions> = {},
+    onCommitted: (written: Learned) => void = () => {},
   ): Compactor {
     return createCompactor({
       env,
@@ -252,6 +255,7 @@ export class CompactionWorld {
       streams: managers.streams,
       compaction: managers.compaction,
       options,
+      onCommitted,
     });
   }
 
@@ -263,6 +267,7 @@ export class CompactionWorld {
   ): RunParts {
     const budget = new CompactionBudget(this.clock, 1e12);
     const ignore = () => {};
+    const settings = { ...DEFAULT_COMPACTION_OPTIONS, ...options };
     return {
       env,
       store,
@@ -275,22 +280,27 @@ export class CompactionWorld {
         store,
         clusterId: COMPACTION_CLUSTER,
         budget,
+        limits: settings,
         signal,
         onRead: ignore,
         onDamaged: ignore,
       }),
       budget,
-      options: { ...DEFAULT_COMPACTION_OPTIONS, ...options },
+      options: settings,
       signal,
       onNothingDead: ignore,
+      onCommitted: ignore,
     };
   }
 
-  reader({ managers, store }: Incarnation): BlockCache {
+  reader({ managers, store, env }: Incarnation): BlockCache {
     return new BlockCache({
+      env,
       store,
       clusterId: COMPACTION_CLUSTER,
+      nodeId: COMPACTION_NODE,
       objects: managers.objects,
+      streams: managers.streams,
       blockBytesMax: 1e7,
       indexBytesMax: 1e6,
       rangeBytesMax: 1e6,

@@ -99,9 +99,3 @@ export class EngineWorld {
     return { ports, store, wal, storage, streams, health, fatal, kill: () => void (isDead = true) };
   }
 }
-
-export async function keysOf(store: ObjectStore, prefix = ""): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of store.list(prefix)) keys.push(key);
-  return keys;
-}

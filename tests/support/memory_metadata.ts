@@ -293,6 +293,8 @@ export class MemoryMetadata {
         this.#wals.filter((wal) =>
           wal.nodeId === owner.nodeId && wal.epoch < owner.epoch && wal.sealedSlot === null
         ).map(({ nodeId: id, epoch }) => ({ nodeId: id, epoch })),
+      isPending: (node, epoch) => this.#wal({ nodeId: node, epoch })?.sealedSlot === null,
+      canHaveHeld: () => true,
       beginRecovery: async (node, epoch) => {
         const wal = this.#wal({ nodeId: node, epoch });
         if (wal === undefined) return refuse("not-found");

@@ -1,6 +1,12 @@
 /** Stores as a node leaves them, copied so that each test can damage its own, and metadata that no node would write. */
 import assert from "node:assert/strict";
-import { decodeEntry, encodeEntry, entryHash, NO_HASH } from "../../src/controller/entry.ts";
+import {
+  decodeEntry,
+  encodeEntry,
+  entryHash,
+  FEATURE_LEVEL_MIN,
+  NO_HASH,
+} from "../../src/controller/entry.ts";
 import { encodeRecord, type MetadataRecord } from "../../src/controller/record.ts";
 import { encodeSnapshot } from "../../src/controller/snapshot.ts";
 import type { State } from "../../src/controller/state.ts";
@@ -90,7 +96,8 @@ export function appendRecords(content: Content, ...records: readonly MetadataRec
     firstCommand: at + 1,
     lastCommand: at + 1,
   };
-  const head = { at: position(at + 1), previous: hash, clusterId, writer };
+  const featureLevel = FEATURE_LEVEL_MIN;
+  const head = { at: position(at + 1), previous: hash, clusterId, writer, featureLevel };
   const bytes = encodeEntry(head, records.map(encodeRecord));
   assert.equal(decodeEntry(bytes).at, at + 1);
   content.set(logKey(clusterId, position(at + 1)), bytes);

@@ -241,6 +241,26 @@ test("permits return: at once what is not used, the rest when the answer has lef
   assert.equal(coldFetch.free, 1 << 20);
 });
 
+test("while a cold partition is read, its fetch holds cold permits and no hot ones", async () => {
+  const broker = await world({ hotFetch: 1 << 20, coldFetch: 1 << 20 });
+  await fill(broker, 0, 2);
+  await fill(broker, 1, 1);
+  const { hotFetch, coldFetch } = broker.services.permits;
+  const cold = await broker.log("t", 1);
+  cold.cold = true;
+  let open: () => void = () => {};
+  cold.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  const reading = summary(broker, { partitions: [{ partition: 1 }], maxWaitMs: 5000 });
+  await broker.clock.settle();
+  assert.equal(hotFetch.free, 1 << 20);
+  assert.ok(coldFetch.free < 1 << 20);
+  assert.deepEqual(await summary(broker), ["0:2"], "a hot fetch is not cut to one batch");
+  open();
+  assert.deepEqual(await reading, ["1:1"]);
+});
+
 test("an incremental session tells only news", async () => {
   const broker = await world();
   await fill(broker, 0, 1);

@@ -361,6 +361,7 @@ export class Shard {
       const start = log.logEndOffset;
       await this.append(alive);
       await log.deleteRecords(start);
+      this.#options.env.log.log("debug", "group-log-rewritten", { bytes, start });
     } finally {
       this.#compacting = false;
     }

@@ -7,18 +7,18 @@ import {
   type RunningEngine,
 } from "../../../tests/support/engine_world.ts";
 import { bases, record } from "../../../tests/support/records.ts";
+import { testEnv } from "../../../tests/support/test_env.ts";
 import { nodeId, objectId, streamId } from "../../lib/brand.ts";
 import { isFault } from "../../lib/errors.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import { LogCacheBlock } from "../cache/log_cache_block.ts";
-import type { IndexEntry } from "../format/index_block.ts";
-import type { ObjectManager, StreamObjectRef } from "../ports.ts";
+import type { ObjectManager, StreamManager, StreamObjectRef } from "../ports.ts";
 import { layOut, writeObject } from "../upload/object_upload.ts";
 import { UploadMemory } from "../upload/upload_memory.ts";
 import { BlockCache } from "./block_cache.ts";
 import { RangeTable } from "./range_table.ts";
-import { groupReads, locate } from "./read_plan.ts";
+import { locate } from "./read_plan.ts";
 
 const NO_LIMIT = { bytesMax: 1e9 };
 
@@ -31,11 +31,18 @@ function counting(store: ObjectStore): { store: ObjectStore; ranges: string[] } 
   return { store: { ...store, get }, ranges };
 }
 
-function cacheOver(store: ObjectStore, objects: ObjectManager): BlockCache {
+function cacheOver(
+  store: ObjectStore,
+  objects: ObjectManager,
+  streams: Pick<StreamManager, "viewStream">,
+): BlockCache {
   return new BlockCache({
+    env: testEnv(),
     store,
     clusterId: CLUSTER,
+    nodeId: NODE,
     objects,
+    streams,
     blockBytesMax: 1e8,
     indexBytesMax: 1e6,
     rangeBytesMax: 1e6,
@@ -62,7 +69,7 @@ describe("block cache", () => {
     const { world, engine } = await uploaded();
     assert.equal(engine.ports.objects.streamSetObjects(NODE).length, 2);
     assert.equal(engine.ports.objects.viewObjects(streamId(0))?.streamObjects.length, 1);
-    const cache = cacheOver(world.store, engine.ports.objects);
+    const cache = cacheOver(world.store, engine.ports.objects, engine.ports.streams);
     assert.deepEqual(bases(await cache.read(streamId(0), 0, 6, NO_LIMIT)), [0, 1, 2, 3, 4, 5]);
     assert.deepEqual(bases(await cache.read(streamId(1), 1, 4, NO_LIMIT)), [1, 2, 3]);
   });
@@ -70,7 +77,7 @@ describe("block cache", () => {
   test("a second read costs no request, two at once share theirs", async () => {
     const { world, engine } = await uploaded();
     const { store, ranges } = counting(world.store);
-    const cache = cacheOver(store, engine.ports.objects);
+    const cache = cacheOver(store, engine.ports.objects, engine.ports.streams);
     await Promise.all([0, 1].map(() => cache.read(streamId(0), 0, 6, NO_LIMIT)));
     assert.equal(new Set(ranges).size, ranges.length);
     const before = ranges.length;
@@ -80,7 +87,7 @@ describe("block cache", () => {
 
   test("what a compaction replaced is read from its successor", async () => {
     const { world, engine } = await uploaded();
-    const cache = cacheOver(world.store, engine.ports.objects);
+    const cache = cacheOver(world.store, engine.ports.objects, engine.ports.streams);
     await cache.read(streamId(0), 0, 2, NO_LIMIT);
     const old = engine.ports.objects.streamSetObjects(NODE)[0]!;
     const block = new LogCacheBlock(0);
@@ -130,13 +137,13 @@ describe("block cache", () => {
         isStale = false;
       },
     };
-    const cache = cacheOver(world.store, stale);
+    const cache = cacheOver(world.store, stale, engine.ports.streams);
     assert.deepEqual(bases(await cache.read(streamId(0), 0, 2, NO_LIMIT)), [0, 1]);
     assert.equal(refreshed, 1);
     stale.refresh = async () => {};
     isStale = true;
     await assert.rejects(
-      cacheOver(world.store, stale).read(streamId(0), 0, 2, NO_LIMIT),
+      cacheOver(world.store, stale, engine.ports.streams).read(streamId(0), 0, 2, NO_LIMIT),
       (error) => isFault(error, "object-missing") && error.message.includes("/777"),
     );
   });
@@ -149,13 +156,13 @@ describe("block cache", () => {
     for (let i = 0; i < 20; i++) await engine.storage.append(record(0, i, 1, size)).durable;
     await world.drive(engine.storage.forceUpload(streamId(0)));
     const { store, ranges } = counting(world.store);
-    const cache = cacheOver(store, engine.ports.objects);
+    const cache = cacheOver(store, engine.ports.objects, engine.ports.streams);
     for (let i = 0; i < 20; i++) {
       assert.deepEqual(bases(await cache.read(streamId(0), i, 20, { bytesMax: size })), [i]);
     }
     assert.ok(ranges.length <= 10, `${ranges.length} requests for 20 blocks`);
     const random = counting(world.store);
-    const other = cacheOver(random.store, engine.ports.objects);
+    const other = cacheOver(random.store, engine.ports.objects, engine.ports.streams);
     await other.read(streamId(0), 7, 20, { bytesMax: size });
     assert.equal(random.ranges.length, 2, "the index and one block");
   });
@@ -181,7 +188,7 @@ describe("block cache", () => {
     await engine.storage.forceUpload(streamId(0));
     assert.equal(parts.length, 3);
     assert.equal(parts[0], parts[1]);
-    const cache = cacheOver(world.store, engine.ports.objects);
+    const cache = cacheOver(world.store, engine.ports.objects, engine.ports.streams);
     assert.deepEqual(bases(await cache.read(streamId(0), 0, 4, NO_LIMIT)), [0, 1, 2, 3]);
   });
 
@@ -192,7 +199,7 @@ describe("block cache", () => {
     const got = await world.store.get(key);
     got!.bytes[40] = 1;
     await world.store.put(key, got!.bytes);
-    const cache = cacheOver(world.store, engine.ports.objects);
+    const cache = cacheOver(world.store, engine.ports.objects, engine.ports.streams);
     await assert.rejects(
       cache.read(streamId(0), 0, 2, NO_LIMIT),
       (error) => isFault(error, "corrupt"),
@@ -201,7 +208,7 @@ describe("block cache", () => {
 
   test("an aborted read stops", async () => {
     const { world, engine } = await uploaded();
-    const cache = cacheOver(world.store, engine.ports.objects);
+    const cache = cacheOver(world.store, engine.ports.objects, engine.ports.streams);
     const signal = AbortSignal.abort();
     await assert.rejects(
       cache.read(streamId(0), 0, 2, { ...NO_LIMIT, signal }),
@@ -240,17 +247,64 @@ describe("read plan", () => {
     assert.deepEqual(locate({ ranges: [], streamObjects: [] }, 0), { kind: "nowhere" });
   });
 
-  test("neighbours share a read up to a size", () => {
-    const entries = [[0, 10], [10, 10], [20, 30], [60, 5]].map(([at, size]): IndexEntry => ({
-      streamId: streamId(1),
-      start: at!,
-      end: at! + 1,
-      recordCount: 1,
-      position: at!,
-      size: size!,
-    }));
-    const grouped = groupReads(entries, 25).map((group) => group.map(({ position: p }) => p));
-    assert.deepEqual(grouped, [[0, 10], [20], [60]]);
+  test("the fixture of getObjects: which objects hold a span, in their order", () => {
+    const ranges = [
+      [1, 10, 140],
+      [2, 140, 180],
+      [1, 180, 420],
+      [2, 420, 520],
+      [1, 520, 600],
+      [2, 600, 888],
+    ].map(([node, start, end]) => ({ nodeId: nodeId(node!), start: start!, end: end! }));
+    const streamObjects = [[8, 10, 100], [9, 200, 300], [10, 300, 400]]
+      .map(([id, start, end]) => ({ ...own, objectId: objectId(id!), start: start!, end: end! }));
+    // Of node 1 (theirs is called 0) and of node 2; ids are numbered per kind and node there.
+    const sets = [
+      [1, "0", 100, 120],
+      [1, "1", 120, 140],
+      [1, "2", 180, 200],
+      [1, "3", 400, 420],
+      [1, "4", 520, 600],
+      [2, "5", 140, 160],
+      [2, "6", 160, 180],
+      [2, "7", 420, 520],
+      [2, "9'", 600, 888],
+    ] as const;
+    const spanOf = (start: number, end: number): string => {
+      const names: string[] = [];
+      for (let at = start; at < end;) {
+        const place = locate({ ranges, streamObjects }, at);
+        if (place.kind === "nowhere") return "nowhere";
+        if (place.kind === "stream-object") {
+          names.push(String(place.object.objectId));
+          at = place.until;
+          continue;
+        }
+        const stream = streamId(1);
+        const held = sets.find(([node, , from, to]) =>
+          node === place.nodeId &&
+          new RangeTable([{ streamId: stream, start: from, end: to }]).holds(stream, at)
+        );
+        assert.ok(held !== undefined, `nobody has ${at}`);
+        names.push(held[1]);
+        at = Math.min(held[3], place.until);
+      }
+      return names.join(" ");
+    };
+    const cases: readonly (readonly [number, number, string])[] = [
+      [10, 600, "8 0 1 5 6 2 9 10 3 7 4"],
+      [0, 600, "nowhere"],
+      [400, 520, "3 7"],
+      [401, 519, "3 7"],
+      [399, 521, "10 3 7 4"],
+      [399, 888, "10 3 7 4 9'"],
+      [101, 400, "0 1 5 6 2 9 10"],
+      [550, 888, "4 9'"],
+      [888, 1_000, "nowhere"],
+    ];
+    for (const [start, end, wanted] of cases) {
+      assert.equal(spanOf(start, end), wanted, `[${start}, ${end})`);
+    }
   });
 
   test("range tables know their ranges' edges", () => {

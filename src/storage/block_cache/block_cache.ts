@@ -3,61 +3,80 @@
  * gaps, and serves their blocks through caches. Metadata at hand may be stale: what cannot be found is looked
  * for once more after catching up, and only then reported.
  */
-import type { ObjectId, Offset, StreamId } from "../../lib/brand.ts";
+import type { Env } from "../../env/env.ts";
+import type { NodeId, Offset, StreamId } from "../../lib/brand.ts";
 import { FaultError } from "../../lib/errors.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import { Collector } from "../cache/record_run.ts";
-import type { IndexEntry } from "../format/index_block.ts";
-import type { ObjectManager, StreamRange } from "../ports.ts";
+import { MissingObject } from "../missing_object.ts";
+import type { ObjectManager, StreamManager } from "../ports.ts";
 import type { ReadOptions } from "../storage.ts";
 import type { StreamRecord } from "../stream_record.ts";
+import type { Learned } from "../written_index.ts";
+import { BlockFinder } from "./block_finder.ts";
 import { DataBlockCache } from "./data_block_cache.ts";
 import { IndexCache } from "./index_cache.ts";
-import { MissingObject } from "../missing_object.ts";
+import { LossAlarm } from "./loss_alarm.ts";
+import { Prefetcher } from "./prefetcher.ts";
 import { RangeIndex } from "./range_index.ts";
-import { ReadAhead } from "./read_ahead.ts";
-import { locate } from "./read_plan.ts";
+import { SparseIndexes } from "./sparse_indexes.ts";
+import { type StreamReader, StreamReaders } from "./stream_readers.ts";
 
 export interface BlockCacheOptions {
+  readonly env: Env;
   readonly store: ObjectStore;
   readonly clusterId: string;
+  /** Whose stream set objects are learned here, and whose sparse index is kept. */
+  readonly nodeId: NodeId;
   readonly objects: Pick<ObjectManager, "viewObjects" | "streamSetObjects" | "refresh">;
+  readonly streams: Pick<StreamManager, "viewStream">;
   readonly blockBytesMax: number;
   readonly indexBytesMax: number;
   readonly rangeBytesMax: number;
-}
-
-interface Located {
-  readonly objectId: ObjectId;
-  /** What the read needs. */
-  readonly entries: readonly IndexEntry[];
-  /** What follows and is worth fetching in the same request. */
-  readonly ahead: readonly IndexEntry[];
+  /** See EngineOptions. */
+  readonly sparseObjectsMin?: number;
 }
 
 export class BlockCache {
   readonly #options: BlockCacheOptions;
   readonly #indexes: IndexCache;
+  readonly #sparse: SparseIndexes;
   readonly #ranges: RangeIndex;
+  readonly #finder: BlockFinder;
   readonly #blocks: DataBlockCache;
-  readonly #readAhead = new ReadAhead();
+  readonly #readers: StreamReaders;
+  readonly #prefetcher: Prefetcher;
+  readonly #alarm: LossAlarm;
 
   constructor(options: BlockCacheOptions) {
-    const { store, clusterId, objects } = options;
+    const { env, store, clusterId, objects, blockBytesMax: bytesMax } = options;
     this.#options = options;
     this.#indexes = new IndexCache(store, clusterId, options.indexBytesMax);
-    this.#ranges = new RangeIndex(objects, this.#indexes, options.rangeBytesMax);
-    this.#blocks = new DataBlockCache(store, clusterId, options.blockBytesMax);
+    this.#sparse = new SparseIndexes(options);
+    this.#ranges = new RangeIndex(objects, this.#indexes, this.#sparse, options.rangeBytesMax);
+    this.#finder = new BlockFinder(objects, this.#indexes, this.#ranges);
+    this.#blocks = new DataBlockCache({ store, clusterId, clock: env.clock, bytesMax });
+    this.#readers = new StreamReaders(env.clock);
+    this.#prefetcher = new Prefetcher(env, this.#finder, this.#blocks);
+    this.#alarm = new LossAlarm(env);
   }
 
   get bytes(): number {
     return this.#blocks.bytes + this.#indexes.bytes + this.#ranges.bytes;
   }
 
-  /** Ranges of a stream set object that this node has just committed. */
-  learn(id: ObjectId, ranges: readonly StreamRange[]): void {
-    this.#ranges.learn(id, ranges);
+  /** Objects that this node has just committed: nobody has to read what is in them. */
+  learn({ streamSetObject, indexes }: Learned): void {
+    for (const { objectId, index } of indexes) this.#indexes.learn(objectId, index);
+    if (streamSetObject === null) return;
+    this.#ranges.learn(streamSetObject.objectId, streamSetObject.ranges);
+  }
+
+  /** Begins nothing in the background any more. */
+  close(): void {
+    this.#sparse.close();
+    this.#prefetcher.close();
   }
 
   async read(
@@ -67,90 +86,75 @@ export class BlockCache {
     { bytesMax, signal }: ReadOptions,
   ): Promise<readonly StreamRecord[]> {
     const collector = new Collector(start, end, bytesMax);
-    const aheadBytes = this.#readAhead.windowBytes(stream, start);
+    const reader = this.#readers.take(stream, start);
+    let misses = 0;
     while (!collector.done) {
       throwIfAborted(signal);
       const before = collector.next;
-      await this.#readSome(stream, end, collector, aheadBytes);
+      try {
+        misses += await this.#readSome(stream, end, collector);
+      } catch (error) {
+        // What lies before a damaged or lost place is read as ever; who goes on there hears of it.
+        if (collector.records.length === 0) throw error;
+        break;
+      }
       // The budget may be too small for one more record: that is the end, not a gap.
       if (collector.next === before) break;
     }
-    this.#readAhead.moved(stream, start, collector.next);
+    this.#follow(reader, collector.next, end, misses);
     return collector.records;
   }
 
-  /** One object's share. Adds at least one record, unless the budget forbids it. */
-  async #readSome(
-    stream: StreamId,
-    end: Offset,
-    collector: Collector,
-    aheadBytes: number,
-  ): Promise<void> {
+  /** A first read may be the only one: what lies behind it is read for who comes again. */
+  #follow(reader: StreamReader, next: Offset, end: Offset, misses: number): void {
+    if (misses > 0) reader.ahead.missed();
+    this.#readers.give(reader, next);
+    if (!reader.isSequential) return;
+    const committed = this.#options.streams.viewStream(reader.stream)?.end ?? 0;
+    this.#prefetcher.follow(reader, next, Math.min(end, committed));
+  }
+
+  /** One object's share. Adds at least one record, unless the budget forbids it. Returns its misses. */
+  async #readSome(stream: StreamId, end: Offset, collector: Collector): Promise<number> {
     const at = collector.next;
-    const read = async (): Promise<boolean> => {
-      const located = await this.#locate(stream, at, end, collector.bytesLeft, aheadBytes);
-      if (located === null) return false;
-      const { objectId, entries, ahead } = located;
-      for (const records of await this.#blocks.get(objectId, entries, ahead)) {
-        collector.addAll(records);
-      }
-      return true;
+    const read = async (): Promise<number | null> => {
+      const found = await this.#finder.find(stream, at, end, collector.bytesLeft);
+      if (found === null) return null;
+      const { records, misses } = await this.#blocks.get(found.objectId, found.entries);
+      for (const some of records) collector.addAll(some);
+      this.#count("miss", misses);
+      this.#count("hit", found.entries.length - misses);
+      return misses;
     };
-    const missing = await orMissing(read);
-    if (missing === null) return;
+    const first = await orMissing(read);
+    if (typeof first === "number") return first;
     await this.#options.objects.refresh();
-    const stillMissing = await orMissing(read);
-    if (stillMissing !== null) throw this.#lost(stream, at, stillMissing);
+    const second = await orMissing(read);
+    if (typeof second === "number") return second;
+    throw this.#lost(stream, at, second);
   }
 
-  /** Adjacent index entries of the one object that holds the offset; null when none does. */
-  async #locate(
-    stream: StreamId,
-    offset: Offset,
-    end: Offset,
-    bytes: number,
-    aheadBytes: number,
-  ): Promise<Located | null> {
-    const view = this.#options.objects.viewObjects(stream);
-    if (view === null) return null;
-    const place = locate(view, offset);
-    if (place.kind === "nowhere") return null;
-    const object = place.kind === "stream-object"
-      ? place.object
-      : await this.#ranges.find(place.nodeId, stream, offset);
-    if (object === null) return null;
-    const held = await this.#indexes.at(object, offset);
-    if (held === null) return null;
-    const { objectId, index } = held;
-    const until = Math.min(place.until, held.until);
-    const { entries } = index.find(stream, offset, Math.min(end, until), bytes);
-    const last = entries.at(-1);
-    if (last === undefined) return null;
-    const ahead = aheadBytes === 0 ? [] : index.find(stream, last.end, until, aheadBytes).entries;
-    return { objectId, entries, ahead };
+  #count(outcome: string, blocks: number): void {
+    if (blocks === 0) return;
+    this.#options.env.metrics.count("skerry_block_cache_blocks_total", { outcome }, blocks);
   }
 
-  #lost(stream: StreamId, offset: Offset, missing: MissingObject | "nowhere"): FaultError {
-    if (missing === "nowhere") {
-      return new FaultError("data-loss", `No object holds offset ${offset} of stream ${stream}`, {
-        retriable: false,
-      });
+  #lost(stream: StreamId, offset: Offset, missing: MissingObject | null): FaultError {
+    const view = this.#options.streams.viewStream(stream);
+    if (view === null || offset < view.start) {
+      const what = view === null ? "was deleted" : `begins at ${view.start}`;
+      const message = `Stream ${stream} ${what}: offset ${offset} cannot be read any more`;
+      return new FaultError("closed", message, { retriable: true });
     }
-    const key = dataKey(this.#options.clusterId, missing.objectId);
-    return new FaultError(
-      "object-missing",
-      `Object ${key} with offset ${offset} of stream ${stream} is not in the store`,
-      { retriable: false, cause: missing },
-    );
+    const key = missing === null ? null : dataKey(this.#options.clusterId, missing.objectId);
+    return this.#alarm.raise(stream, offset, key, missing ?? undefined);
   }
 }
 
-/** Null when the work found what it needs. */
-async function orMissing(
-  work: () => Promise<boolean>,
-): Promise<MissingObject | "nowhere" | null> {
+/** Null when no object is said to hold it; the error when the object that does is gone. */
+async function orMissing<T>(work: () => Promise<T | null>): Promise<T | MissingObject | null> {
   try {
-    return await work() ? null : "nowhere";
+    return await work();
   } catch (error) {
     if (error instanceof MissingObject) return error;
     throw error;

@@ -10,7 +10,7 @@ import { bases } from "../../../tests/support/records.ts";
 import { type ObjectId, objectId, streamId } from "../../lib/brand.ts";
 import { isFault } from "../../lib/errors.ts";
 import { dataKey } from "../../object/object_key.ts";
-import { runStream } from "../compaction/run.ts";
+import { runStream } from "../compaction/stream_run.ts";
 import { CompositeIndex, encodeComposite } from "../format/composite.ts";
 import type { IndexEntry } from "../format/index_block.ts";
 
@@ -64,9 +64,10 @@ describe("reads through a composite", () => {
     await world.base.delete([dataKey(COMPACTION_CLUSTER, links[1]!)]);
     const cache = world.reader(node);
     assert.deepEqual(bases(await cache.read(STREAM, 10, 30, NO_LIMIT)), [10, 25]);
-    const read = cache.read(STREAM, 10, 40, NO_LIMIT);
+    const before = await world.drive(cache.read(STREAM, 10, 40, NO_LIMIT));
+    assert.deepEqual(bases(before), [10, 25], "up to the lost link");
     await assert.rejects(
-      world.drive(read),
+      world.drive(cache.read(STREAM, 30, 40, NO_LIMIT)),
       (error) => isFault(error, "object-missing") && error.message.includes(`/${links[1]}`),
     );
   });

@@ -1,83 +1,138 @@
-/** Decoded data blocks, kept up to a number of bytes. Neighbours are fetched together; each block once at a time. */
+/** Data blocks of objects: from memory, or read and decoded, each of them once at a time. */
+import type { Clock } from "../../env/clock.ts";
 import type { ObjectId } from "../../lib/brand.ts";
-import { LOG_CACHE_RECORD_OVERHEAD_BYTES, RANGE_READ_BYTES_MAX } from "../../lib/limits.ts";
-import { Lru } from "../../lib/lru.ts";
+import { LOG_CACHE_RECORD_OVERHEAD_BYTES } from "../../lib/limits.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { IndexEntry } from "../format/index_block.ts";
-import { corrupt, decodeRecords, readRange } from "../format/object_reader.ts";
-import { endOffset, type StreamRecord } from "../stream_record.ts";
+import { corrupt, decodeRecords } from "../format/object_reader.ts";
 import { MissingObject } from "../missing_object.ts";
-import { groupReads } from "./read_plan.ts";
+import { endOffset, type StreamRecord } from "../stream_record.ts";
+import { BlockStore, type DataBlock } from "./block_store.ts";
+import { RangeReads } from "./range_reads.ts";
 
-interface DataBlock {
-  readonly records: readonly StreamRecord[];
-  readonly bytes: number;
+/** So that what was read stays in memory too, for the next reader. */
+const UNREAD_SHARE = 0.5;
+
+export interface DataBlockCacheOptions {
+  readonly store: ObjectStore;
+  readonly clusterId: string;
+  readonly clock: Clock;
+  /** Of what is kept; as much again may be on its way. */
+  readonly bytesMax: number;
+}
+
+export interface BlocksRead {
+  /** Of each entry, in order, up to one that cannot be read. */
+  readonly records: readonly (readonly StreamRecord[])[];
+  /** Entries that were not in memory. */
+  readonly misses: number;
+}
+
+interface Loading {
+  readonly block: Promise<DataBlock>;
+  /** A reader waits for it: it is not read ahead any more. */
+  isWanted: boolean;
 }
 
 export class DataBlockCache {
-  readonly #store: ObjectStore;
-  readonly #clusterId: string;
-  readonly #cached: Lru<string, DataBlock>;
-  readonly #loading = new Map<string, Promise<DataBlock>>();
+  readonly #options: DataBlockCacheOptions;
+  readonly #blocks: BlockStore;
+  readonly #reads: RangeReads;
+  readonly #loading = new Map<string, Loading>();
+  /** On their way for nobody yet. */
+  #aheadBytes = 0;
 
-  constructor(store: ObjectStore, clusterId: string, bytesMax: number) {
-    this.#store = store;
-    this.#clusterId = clusterId;
-    this.#cached = new Lru(bytesMax, (block) => block.bytes);
+  constructor(options: DataBlockCacheOptions) {
+    this.#options = options;
+    this.#blocks = new BlockStore(options.bytesMax);
+    this.#reads = new RangeReads(options.store, options.bytesMax);
   }
 
   get bytes(): number {
-    return this.#cached.weight;
+    return this.#blocks.bytes;
   }
 
-  /**
-   * Records of each entry, in order. When any of them must be fetched, what is `ahead` is fetched with it;
-   * a read that the cache can answer costs no request. Throws MissingObject.
-   */
-  async get(
+  /** Bytes that may be read ahead now: none while reads wait for their turn. */
+  get roomAhead(): number {
+    if (!this.#reads.hasRoom) return 0;
+    const { bytesMax, clock } = this.#options;
+    this.#blocks.expire(clock.monotonicMs());
+    return Math.max(0, bytesMax * UNREAD_SHARE - this.#blocks.unreadBytes - this.#aheadBytes);
+  }
+
+  /** Throws what the first entry meets: MissingObject, and faults. */
+  async get(id: ObjectId, entries: readonly IndexEntry[]): Promise<BlocksRead> {
+    this.#blocks.expire(this.#options.clock.monotonicMs());
+    let misses = 0;
+    const blocks = entries.map((entry) => {
+      const kept = this.#blocks.take(blockKey(id, entry));
+      if (kept !== null) return Promise.resolve(kept);
+      misses += 1;
+      return this.#want(id, entry);
+    });
+    const records: (readonly StreamRecord[])[] = [];
+    for (const settled of await Promise.allSettled(blocks)) {
+      if (settled.status === "fulfilled") records.push(settled.value.records);
+      else if (records.length === 0) throw settled.reason;
+      else break;
+    }
+    return { records, misses };
+  }
+
+  /** Reads what is not here; resolves when all of it is. Throws MissingObject. */
+  async readAhead(
     id: ObjectId,
     entries: readonly IndexEntry[],
-    ahead: readonly IndexEntry[],
-  ): Promise<(readonly StreamRecord[])[]> {
-    const wanted = entries.map((entry) => this.#known(id, entry));
-    if (wanted.includes(null)) {
-      const absent = [...entries, ...ahead].filter((entry) => this.#known(id, entry) === null);
-      for (const group of groupReads(absent, RANGE_READ_BYTES_MAX)) {
-        const loaded = this.#load(id, group);
-        for (const [i, entry] of group.entries()) {
-          const block = this.#share(blockKey(id, entry), loaded.then((all) => all[i]!));
-          const at = entries.indexOf(entry);
-          if (at >= 0) wanted[at] = block;
-        }
-      }
-    }
-    return await Promise.all(wanted.map(async (block) => (await block)!.records));
-  }
-
-  #known(id: ObjectId, entry: IndexEntry): Promise<DataBlock> | DataBlock | null {
-    const key = blockKey(id, entry);
-    return this.#cached.get(key) ?? this.#loading.get(key) ?? null;
-  }
-
-  /** Others may join while it loads; afterwards it is in the cache, or forgotten when it failed. */
-  #share(key: string, load: Promise<DataBlock>): Promise<DataBlock> {
-    this.#loading.set(key, load);
-    load.then((block) => this.#cached.set(key, block), () => {})
-      .finally(() => this.#loading.delete(key));
-    return load;
-  }
-
-  async #load(id: ObjectId, entries: readonly IndexEntry[]): Promise<DataBlock[]> {
-    const key = dataKey(this.#clusterId, id);
-    const start = entries[0]!.position;
-    const { position, size } = entries.at(-1)!;
-    const bytes = await readRange(this.#store, key, start, position + size);
-    if (bytes === null) throw new MissingObject(id);
-    return entries.map((entry) => {
-      const at = entry.position - start;
-      return decode(key, entry, bytes.subarray(at, at + entry.size));
+    onDropped: () => void,
+  ): Promise<void> {
+    const loads = entries.flatMap((entry) => {
+      const key = blockKey(id, entry);
+      if (this.#blocks.has(key)) return [];
+      const known = this.#loading.get(key);
+      if (known !== undefined) return [known.block];
+      this.#aheadBytes += entry.size;
+      const block = this.#load(id, entry, { isWanted: false, onDropped });
+      return [block.finally(() => {
+        this.#aheadBytes -= entry.size;
+      })];
     });
+    await Promise.all(loads);
+  }
+
+  #want(id: ObjectId, entry: IndexEntry): Promise<DataBlock> {
+    const known = this.#loading.get(blockKey(id, entry));
+    if (known === undefined) return this.#load(id, entry, { isWanted: true, onDropped: () => {} });
+    known.isWanted = true;
+    return known.block;
+  }
+
+  /** Others may join while it loads; afterwards it is in memory, or forgotten when it failed. */
+  #load(
+    id: ObjectId,
+    entry: IndexEntry,
+    { isWanted, onDropped }: { readonly isWanted: boolean; readonly onDropped: () => void },
+  ): Promise<DataBlock> {
+    const key = blockKey(id, entry);
+    const block = this.#read(id, entry);
+    const loading: Loading = { block, isWanted };
+    this.#loading.set(key, loading);
+    const loaded = (done: DataBlock) => {
+      this.#loading.delete(key);
+      const sinceMs = this.#options.clock.monotonicMs();
+      if (loading.isWanted) this.#blocks.add(key, done);
+      else this.#blocks.addUnread(key, { block: done, sinceMs, onDropped });
+    };
+    block.then(loaded, () => this.#loading.delete(key));
+    return block;
+  }
+
+  async #read(id: ObjectId, entry: IndexEntry): Promise<DataBlock> {
+    const key = dataKey(this.#options.clusterId, id);
+    const start = entry.position;
+    const bytes = await this.#reads.read(key, { start, end: start + entry.size });
+    if (bytes === null) throw new MissingObject(id);
+    return decode(key, entry, bytes);
   }
 }
 

@@ -36,6 +36,11 @@ export class IndexCache {
     return this.#cached.weight;
   }
 
+  /** Of an object that was just written. */
+  learn(id: ObjectId, index: IndexBlock | CompositeIndex): void {
+    this.#cached.set(id, index);
+  }
+
   /** Null when a composite links to nothing that holds the offset. Throws MissingObject. */
   async at(object: ObjectRef, offset: Offset): Promise<HeldIndex | null> {
     const index = await this.#get(object);

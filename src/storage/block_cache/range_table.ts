@@ -1,5 +1,5 @@
 /** The stream ranges of one stream set object, 24 bytes each: what remains of an index for searching. */
-import type { Offset, StreamId } from "../../lib/brand.ts";
+import { type Offset, type StreamId, streamId } from "../../lib/brand.ts";
 import type { StreamRange } from "../ports.ts";
 
 const FIELDS = 3;
@@ -10,13 +10,24 @@ export class RangeTable {
   /** Sorted by (stream, start). */
   constructor(ranges: readonly StreamRange[]) {
     this.#fields = new Float64Array(ranges.length * FIELDS);
-    for (const [i, { streamId, start, end }] of ranges.entries()) {
-      this.#fields.set([streamId, start, end], i * FIELDS);
+    for (const [i, range] of ranges.entries()) {
+      this.#fields.set([range.streamId, range.start, range.end], i * FIELDS);
     }
   }
 
   get bytes(): number {
     return this.#fields.byteLength;
+  }
+
+  get count(): number {
+    return this.#fields.length / FIELDS;
+  }
+
+  *ranges(): Generator<StreamRange> {
+    const fields = this.#fields;
+    for (let at = 0; at < fields.length; at += FIELDS) {
+      yield { streamId: streamId(fields[at]!), start: fields[at + 1]!, end: fields[at + 2]! };
+    }
   }
 
   holds(stream: StreamId, offset: Offset): boolean {

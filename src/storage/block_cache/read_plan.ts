@@ -1,6 +1,5 @@
-/** Decides where an offset of a stream lies and which bytes of an object to read. Pure. */
+/** Decides in which objects an offset of a stream lies. Pure. */
 import type { NodeId, Offset } from "../../lib/brand.ts";
-import type { IndexEntry } from "../format/index_block.ts";
 import type { StreamObjectRef, StreamObjectsView } from "../ports.ts";
 
 export type Place =
@@ -21,23 +20,4 @@ export function locate(view: StreamObjectsView, offset: Offset): Place {
   const nextOwn = view.streamObjects.find(({ start }) => start > offset)?.start;
   const until = Math.min(range.end ?? Number.MAX_SAFE_INTEGER, nextOwn ?? Number.MAX_SAFE_INTEGER);
   return { kind: "stream-set", nodeId: range.nodeId, until };
-}
-
-/** Groups entries that lie next to each other into reads of at most `bytesMax`, or of one entry. */
-export function groupReads(entries: readonly IndexEntry[], bytesMax: number): IndexEntry[][] {
-  const reads: IndexEntry[][] = [];
-  let open: IndexEntry[] = [];
-  for (const entry of entries) {
-    const first = open[0];
-    const last = open.at(-1);
-    const fits = first !== undefined && last !== undefined &&
-      last.position + last.size === entry.position &&
-      entry.position + entry.size - first.position <= bytesMax;
-    if (!fits) {
-      open = [];
-      reads.push(open);
-    }
-    open.push(entry);
-  }
-  return reads;
 }

@@ -129,8 +129,21 @@ describe("analysis (AutoMQ's CompactionAnalyzerTest)", () => {
   });
 
   test("a forced split keeps what would be too many objects for the next turn", () => {
-    const { groups } = draw(analyzeSplit(OTHERS[0]!, 2));
+    const { groups } = draw(analyzeSplit([OTHERS[0]!], 2));
     assert.deepEqual(groups, ["keep 0[0,20)", "split 1[30,60)", "split 2[30,60)"]);
+  });
+
+  test("a forced split of several puts a stream's pieces together, a gap parts them", () => {
+    const sources = [
+      source(0, [0, 0, 10, 9], [1, 0, 10, 9]),
+      source(1, [0, 10, 20, 9], [1, 15, 20, 9]),
+    ];
+    const all = draw(analyzeSplit(sources, 3));
+    assert.deepEqual(all.groups, ["split 0[0,20)", "split 1[0,10)", "split 1[15,20)"]);
+    assert.deepEqual(all.used, [0, 1]);
+    const half = draw(analyzeSplit(sources, 2));
+    assert.deepEqual(half.groups, ["split 0[0,10)", "split 1[0,10)"]);
+    assert.deepEqual(half.used, [0]);
   });
 });
 

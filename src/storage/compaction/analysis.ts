@@ -128,17 +128,33 @@ export function analyze(
   return { kind: "nothing" };
 }
 
-/** Every stream of one object gets its own: the largest ones first, the rest waits for the next turn. */
-export function analyzeSplit(source: SourceObject, streamObjectsMax: number): Analysis {
-  if (source.blocks.length === 0) return { kind: "nothing" };
-  const groups = group(sorted(source.blocks), 0);
-  if (typeof groups === "number") return { kind: "overlap", stream: groups };
+/**
+ * Every stream gets an object of its own: of as many sources, oldest first, as one run can write. Where one
+ * is too many, the largest streams, and the rest waits for the next turn.
+ */
+export function analyzeSplit(sources: readonly SourceObject[], streamObjectsMax: number): Analysis {
+  const live = sources.filter(({ blocks }) => blocks.length > 0);
+  for (let count = live.length; count > 0; count = Math.floor(count / 2)) {
+    const used = live.slice(0, count);
+    const groups = group(sorted(used.flatMap(({ blocks }) => blocks)), 0);
+    if (typeof groups === "number") return { kind: "overlap", stream: groups };
+    if (groups.length > streamObjectsMax && count > 1) continue;
+    return splitOf(used, groups, streamObjectsMax);
+  }
+  return { kind: "nothing" };
+}
+
+function splitOf(
+  sources: readonly SourceObject[],
+  groups: readonly Group[],
+  streamObjectsMax: number,
+): Analysis {
   const largest = groups.toSorted((a, b) => bytesOf(b.blocks) - bytesOf(a.blocks));
   const split = new Set(largest.slice(0, streamObjectsMax));
   return {
     kind: "groups",
     groups: groups.map((one) => split.has(one) ? one : { ...one, kind: "keep" }),
-    used: new Set([source.objectId]),
+    used: new Set(sources.map(({ objectId }) => objectId)),
   };
 }
 

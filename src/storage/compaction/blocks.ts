@@ -9,7 +9,7 @@ import { encodeFooter, FOOTER_BYTES } from "../format/footer.ts";
 import {
   encodeIndex,
   ENTRY_OFFSETS_MAX,
-  type IndexBlock,
+  IndexBlock,
   type IndexEntry,
 } from "../format/index_block.ts";
 import type { StreamRange } from "../ports.ts";
@@ -90,6 +90,8 @@ export interface BlockLayout {
   readonly size: number;
   readonly ranges: readonly StreamRange[];
   readonly index: Uint8Array;
+  /** The same as readers have it. */
+  readonly indexBlock: IndexBlock;
   /** Index and footer: what follows the last block. */
   readonly tail: readonly Uint8Array[];
 }
@@ -103,6 +105,7 @@ export function layOutBlocks(blocks: readonly SourceBlock[]): BlockLayout {
     size: dataBytes + index.length + FOOTER_BYTES,
     ranges: rangesOf(blocks),
     index,
+    indexBlock: new IndexBlock(index, dataBytes),
     tail: [index, footer],
   };
 }

@@ -80,6 +80,8 @@ const options: fc.Arbitrary<Partial<CompactionOptions>> = fc.record({
   deadBytesMin: fc.integer({ min: 1, max: 300 }),
   deadBytesMax: fc.integer({ min: 1, max: 2_000 }),
   clusterObjectsMax: fc.constantFrom(3, 1e9, 1e9),
+  wholeBytesMax: fc.constantFrom(0, 400, 1e6),
+  waitObjectsMax: fc.integer({ min: 0, max: 8 }),
 });
 
 interface Run {

@@ -18,6 +18,7 @@ const OPTIONS = {
   mergeBytesMax: 500,
   linkBytesMin: 200,
   deadBytesMin: 1,
+  wholeBytesMax: 200,
 };
 
 async function prepare(): Promise<{ world: CompactionWorld; node: Incarnation }> {

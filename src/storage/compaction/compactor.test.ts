@@ -8,7 +8,11 @@ import {
 } from "../../../tests/support/compaction_world.ts";
 import { streamId } from "../../lib/brand.ts";
 import { isFault } from "../../lib/errors.ts";
-import { COMPACTION_TIDY_MS, OBJECT_RETAIN_AGE_MS_MIN } from "../../lib/limits.ts";
+import {
+  COMPACTION_RUNS_MAX,
+  COMPACTION_TIDY_MS,
+  OBJECT_RETAIN_AGE_MS_MIN,
+} from "../../lib/limits.ts";
 import { dataKey } from "../../object/object_key.ts";
 import { createCollector } from "../../controller/collector.ts";
 import type { ObjectManager } from "../ports.ts";
@@ -70,6 +74,81 @@ describe("compactor", () => {
     await at.world.check(at.node);
   });
 
+  test("a join waits until its streams have enough to leave, and then every byte is written once", async () => {
+    const at = await withSets(8);
+    const { world, node } = at;
+    // Stream 0 has half of the bytes: 236 of each upload.
+    const compactor = world.compactor(node, { splitBytes: 4_000, waitObjectsMax: 40 });
+    await world.drive(compactor.look());
+    assert.equal(sets(at), 8);
+    assert.match(node.env.metrics.render(), /runs_total\{kind="join",outcome="wait"\} 1/);
+    const asked = node.store.count("get");
+    for (let i = 0; i < 4; i++) await uploadSet(at);
+    await world.drive(compactor.look());
+    assert.equal(node.store.count("get"), asked, "nobody asks before there may be enough");
+    assert.equal(sets(at), 12);
+    for (let i = 0; i < 20; i++) {
+      await uploadSet(at);
+      await world.drive(compactor.look());
+    }
+    assert.ok(own(at).length > 0);
+    assert.ok(own(at).every(({ size }) => size > 4_000));
+    assert.deepEqual(loud(at), []);
+    await world.check(node);
+  });
+
+  test("streams that never have enough are joined as before", async () => {
+    const at = await withSets(8);
+    const compactor = at.world.compactor(at.node, { splitBytes: 4_000, waitObjectsMax: 12 });
+    await at.world.drive(compactor.look());
+    assert.equal(sets(at), 1);
+  });
+
+  test("a small object is one request, with its index", async () => {
+    const at = await withSets(8);
+    const asked = at.node.store.count("get");
+    await at.world.drive(at.world.compactor(at.node, { forceSplitMs: 1e12 }).look());
+    assert.equal(sets(at), 1);
+    const meta = 1;
+    assert.ok(at.node.store.count("get") - asked <= 8 + meta + 8, "one each");
+  });
+
+  test("sets that are old are split together: a stream gets one object, not one of each", async () => {
+    const at = await withSets(3);
+    const { world, node } = at;
+    const compactor = world.compactor(node, { forceSplitMs: 24 * HOUR_MS });
+    await world.clock.advance(13 * HOUR_MS);
+    for (let i = 0; i < 2; i++) await uploadSet(at);
+    await world.clock.advance(11 * HOUR_MS - 1);
+    await world.drive(compactor.look());
+    assert.equal(sets(at), 5, "nothing is a day old");
+    await world.clock.advance(1);
+    await uploadSet(at);
+    await world.drive(compactor.look());
+    assert.equal(sets(at), 3, "what is younger than half a day stays");
+    assert.equal(own(at).length, 1);
+    await world.clock.advance(13 * HOUR_MS);
+    await uploadSet(at);
+    await world.drive(compactor.look());
+    assert.equal(sets(at), 1, "what is not a day old, but more than half, goes along");
+    assert.equal(own(at).length, 2);
+    assert.deepEqual(loud(at), []);
+    await world.check(node);
+  });
+
+  test("old sets do not hold up the streams, however many there are", async () => {
+    const world = new CompactionWorld();
+    const node = await world.start();
+    await world.createStreams(node, 3);
+    for (let i = 0; i < 8; i++) await world.upload(node, world.next(0, [1, 100]));
+    const sharing = () => [...world.next(1, [1, 10]), ...world.next(2, [1, 10])];
+    for (let i = 0; i < COMPACTION_RUNS_MAX + 8; i++) await world.upload(node, sharing());
+    const compactor = world.compactor(node, { forceSplitMs: 0, waitObjectsMax: 1 });
+    await world.drive(compactor.look());
+    assert.ok(sets({ world, node }) > 0, "the look ends before all of them are split");
+    assert.equal(own({ world, node }).length, 1);
+  });
+
   test("small stream objects are merged, large ones are linked", async () => {
     const merged = await withStreamObjects(8);
     await merged.world.drive(merged.world.compactor(merged.node).look());
@@ -119,7 +198,7 @@ describe("compactor", () => {
     const next = { world, node: await world.start() };
     await world.drive(world.compactor(next.node).look());
     assert.equal(sets(next), 1, "the youngest stays");
-    assert.equal(own(next).length, 2);
+    assert.equal(own(next).length, 1);
     await world.check(next.node);
   });
 
@@ -317,9 +396,12 @@ describe("compactor", () => {
     };
     const cache = () =>
       new BlockCache({
+        env: node.env,
         store: node.store,
         clusterId: COMPACTION_CLUSTER,
+        nodeId: COMPACTION_NODE,
         objects: stale,
+        streams: node.managers.streams,
         blockBytesMax: 1e6,
         indexBytesMax: 1e6,
         rangeBytesMax: 1e6,
@@ -355,7 +437,7 @@ describe("compactor", () => {
     for (let i = 0; i < 2; i++) {
       await world.upload(node, all.flatMap((stream) => world.next(stream, [1, 10])), 1);
     }
-    const compactor = world.compactor(node, { objectsMin: 2 });
+    const compactor = world.compactor(node, { objectsMin: 2, memoryBytes: 1 });
     await world.drive(compactor.look());
     assert.match(node.env.metrics.render(), /skerry_compaction_backlog_bytes [1-9]/);
     await world.drive(compactor.look());

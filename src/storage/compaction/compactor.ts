@@ -1,10 +1,11 @@
 /**
- * Decides when compaction works: after metadata changed, one rewrite after the other. An idle node does
- * nothing at all, for every trigger is an amount of work. A failure ends the look; the next one plans anew.
+ * Decides when compaction works: after metadata changed, stream set objects one rewrite after the other, then
+ * single streams in batches. An idle node does nothing at all, for every trigger is an amount of work. A
+ * failure ends the look; the next one plans anew.
  */
 import { type Cancel, sleep } from "../../env/clock.ts";
 import type { Env } from "../../env/env.ts";
-import type { NodeId, ObjectId, Offset, Position, StreamId } from "../../lib/brand.ts";
+import type { NodeId, ObjectId, Offset, Position } from "../../lib/brand.ts";
 import { isFault, messageOf } from "../../lib/errors.ts";
 import {
   COMPACTION_CLOSE_MS,
@@ -13,19 +14,32 @@ import {
   COMPACTION_RUNS_MAX,
   COMPACTION_TIDY_MS,
 } from "../../lib/limits.ts";
-import { Lru } from "../../lib/lru.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
-import { MissingObject } from "../missing_object.ts";
 import type { CompactionManager, ObjectManager, StreamManager, StreamSetRef } from "../ports.ts";
+import type { UploadLoad } from "../storage.ts";
 import { IdPool } from "../upload/id_pool.ts";
+import type { Learned } from "../written_index.ts";
 import { blocksOf, bytesOf, liveBlocks } from "./blocks.ts";
 import { CompactionBudget } from "./budget.ts";
 import { DataAge } from "./data_age.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION_OPTIONS } from "./options.ts";
-import { type RunOutcome, type RunParts, runSets, runStream, type SetJobKind } from "./run.ts";
+import type { CommitOutcome } from "./commit.ts";
+import { bytesIn, type Input, keyOf, Refusals } from "./refusals.ts";
+import {
+  runJoin,
+  type RunOutcome,
+  type RunParts,
+  runSets,
+  type SetJobKind,
+  type Wait,
+  type WithoutEffect,
+} from "./run.ts";
 import { planSets } from "./set_plan.ts";
 import { SourceReader } from "./source_reader.ts";
-import { planStream, type StreamJob } from "./stream_plan.ts";
+import { fitsBatch, type StreamWork } from "./stream_batch.ts";
+import { StreamPlanner } from "./stream_planner.ts";
+import { runStreams } from "./stream_run.ts";
+import { Unreadable } from "./unreadable.ts";
 
 export interface CompactorOptions {
   readonly env: Env;
@@ -36,6 +50,10 @@ export interface CompactorOptions {
   readonly streams: Pick<StreamManager, "viewStream">;
   readonly compaction: CompactionManager;
   readonly options?: Partial<CompactionOptions>;
+  /** What was committed: readers need not ask what is in it. */
+  readonly onCommitted?: (written: Learned) => void;
+  /** Sets the pace; a fixed one when absent. */
+  readonly uploadLoad?: () => UploadLoad;
 }
 
 export interface Compactor {
@@ -47,8 +65,6 @@ export interface Compactor {
   close(): Promise<void>;
 }
 
-/** Inputs from which nothing could be made, remembered until they change. */
-const BARREN_MAX = 1_000;
 /** Up to about an hour between looks that fail. */
 const DOUBLINGS_MAX = 6;
 /** A stream set object of which this share is dead is written anew. */
@@ -63,18 +79,18 @@ class StoreCompactor implements Compactor {
   readonly #parts: RunParts;
   readonly #ages: DataAge;
   readonly #abort = new AbortController();
-  readonly #barren = new Lru<string, true>(BARREN_MAX, () => 1);
-  readonly #refused = new Lru<string, true>(BARREN_MAX, () => 1);
-  readonly #damaged = new Lru<ObjectId, true>(BARREN_MAX, () => 1);
-  readonly #missing = new Lru<ObjectId, true>(BARREN_MAX, () => 1);
-  /** Start of the stream from which on a composite has a dead link. */
-  readonly #cleanFrom = new Lru<ObjectId, Offset>(BARREN_MAX, () => 1);
+  readonly #refusals = new Refusals();
+  readonly #unreadable: Unreadable;
+  readonly #planner: StreamPlanner;
+  /** What the next join of a node's list waits for. */
+  readonly #bytesWanted = new Map<NodeId, number>();
   #seenAt: Position | null = null;
   #hasMore = false;
   /** Looks in a row that ended with a failure. */
   #failures = 0;
   #runsLeft = 0;
   #backlogBytes = 0;
+  #backlogObjects = 0;
   #tidied: { readonly at: Position; readonly atMs: number } | null = null;
   #cancel: Cancel = () => {};
   #running: Promise<void> | null = null;
@@ -83,19 +99,31 @@ class StoreCompactor implements Compactor {
     this.#options = options;
     const { env, store, clusterId, objects } = options;
     const settings = { ...DEFAULT_COMPACTION_OPTIONS, ...options.options };
-    const budget = new CompactionBudget(env.clock, settings.bytesPerSecond);
+    const budget = new CompactionBudget(env.clock, settings.bytesPerSecond, options.uploadLoad);
     const { signal } = this.#abort;
+    this.#unreadable = new Unreadable({ log: env.log, refresh: () => objects.refresh() });
     const reader = new SourceReader({
       store,
       clusterId,
       budget,
+      limits: settings,
       signal,
       onRead: (bytes) => env.metrics.count("skerry_compaction_read_bytes_total", {}, bytes),
-      onDamaged: (id) => this.#damaged.set(id, true),
+      onDamaged: (id) => this.#unreadable.add(id),
     });
     const ids = new IdPool(objects, COMPACTION_ID_BLOCK);
-    const onNothingDead = (id: ObjectId, until: Offset) => this.#cleanFrom.set(id, until);
-    this.#parts = { ...options, options: settings, budget, reader, ids, signal, onNothingDead };
+    this.#planner = new StreamPlanner({
+      ...options,
+      settings,
+      isUnreadable: (id) => this.#unreadable.has(id),
+    });
+    const onNothingDead = (id: ObjectId, until: Offset) => this.#planner.onNothingDead(id, until);
+    const onCommitted = (written: Learned) => {
+      reader.learn(written.indexes);
+      options.onCommitted?.(written);
+    };
+    const rest = { budget, reader, ids, signal, onNothingDead, onCommitted };
+    this.#parts = { ...options, options: settings, ...rest };
     this.#ages = new DataAge(store, clusterId, env.clock);
   }
 
@@ -141,17 +169,22 @@ class StoreCompactor implements Compactor {
     const at = compaction.position();
     if (this.#abort.signal.aborted || (at === this.#seenAt && !this.#hasMore)) return;
     this.#hasMore = false;
-    this.#runsLeft = COMPACTION_RUNS_MAX;
     this.#backlogBytes = 0;
+    this.#backlogObjects = 0;
     try {
+      this.#runsLeft = COMPACTION_RUNS_MAX;
       await this.#lookAtSets();
+      // However much is left of the other kind, which new uploads may keep so for ever.
+      this.#runsLeft = COMPACTION_RUNS_MAX;
       await this.#lookAtStreams();
       this.#seenAt = at;
       this.#failures = 0;
     } catch (error) {
       this.#onFailure(error);
     }
+    this.#parts.reader.forget();
     env.metrics.gauge("skerry_compaction_backlog_bytes", this.#backlogBytes);
+    env.metrics.gauge("skerry_compaction_backlog_objects", this.#backlogObjects);
   }
 
   /** Damage ends one rewrite; the store's trouble ends the look. */
@@ -168,23 +201,36 @@ class StoreCompactor implements Compactor {
 
   // --- stream set objects ---------------------------------------------------------------------
 
-  #sets(): StreamSetRef[] {
-    const { objects, nodeId } = this.#options;
-    return objects.streamSetObjects(nodeId).filter(({ objectId }) => !this.#isDamaged(objectId));
+  #sets(owner: NodeId): StreamSetRef[] {
+    const { objects } = this.#options;
+    return objects.streamSetObjects(owner).filter(({ objectId }) =>
+      !this.#unreadable.has(objectId)
+    );
   }
 
   async #lookAtSets(): Promise<void> {
-    await this.#tidy();
-    while (await this.#runSets("split", await this.#tooOld()));
-    while (await this.#runSets("join", planSets(this.#sets(), this.#parts.options)));
+    const owners = this.#options.compaction.setOwners();
+    await this.#tidy(owners);
+    for (const owner of owners) {
+      while (await this.#runSets("split", await this.#tooOld(owner)));
+      while (await this.#join(owner));
+    }
   }
 
-  /** In order of age, so only the first one has to be asked. */
-  async #tooOld(): Promise<readonly StreamSetRef[] | null> {
-    const [oldest] = this.#sets();
-    if (oldest === undefined) return null;
-    const ageMs = await this.#ages.ageMs(oldest.order);
-    return ageMs >= this.#parts.options.forceSplitMs ? [oldest] : null;
+  async #join(owner: NodeId): Promise<boolean> {
+    const wanted = this.#bytesWanted.get(owner) ?? 0;
+    const objects = planSets(this.#sets(owner), this.#parts.options, wanted);
+    if (objects === null) return false;
+    return await this.#run("join", objects, async () => {
+      const { outcome, wanted: next } = await runJoin(this.#parts, objects);
+      this.#bytesWanted.set(owner, next);
+      return outcome;
+    });
+  }
+
+  async #tooOld(owner: NodeId): Promise<readonly StreamSetRef[] | null> {
+    const old = await this.#ages.tooOld(this.#sets(owner), this.#parts.options);
+    return old.length === 0 ? null : old;
   }
 
   async #runSets(kind: SetJobKind, objects: readonly StreamSetRef[] | null): Promise<boolean> {
@@ -193,20 +239,24 @@ class StoreCompactor implements Compactor {
   }
 
   /** Trims and deletions leave dead blocks in stream set objects; only their indexes tell. */
-  async #tidy(): Promise<void> {
+  async #tidy(owners: readonly NodeId[]): Promise<void> {
     const { compaction, env } = this.#options;
     const atMs = env.clock.monotonicMs();
     const at = compaction.position();
     const last = this.#tidied;
     if (last !== null && (last.at === at || atMs - last.atMs < COMPACTION_TIDY_MS)) return;
+    for (const owner of owners) await this.#tidySets(this.#sets(owner));
+    if (this.#runsLeft > 0) this.#tidied = { at, atMs };
+  }
+
+  async #tidySets(sets: readonly StreamSetRef[]): Promise<void> {
     const dead: StreamSetRef[] = [];
-    for (const object of this.#sets()) {
+    for (const object of sets) {
       const share = await this.#attempt([object], () => this.#deadShare(object));
       if (share === 1) dead.push(object);
       else if (share !== null && share >= DEAD_SHARE) await this.#runSets("tidy", [object]);
     }
     if (dead.length > 0) await this.#runSets("drop", dead);
-    this.#tidied = { at, atMs };
   }
 
   async #deadShare(object: StreamSetRef): Promise<number> {
@@ -219,94 +269,107 @@ class StoreCompactor implements Compactor {
   // --- stream objects -------------------------------------------------------------------------
 
   async #lookAtStreams(): Promise<void> {
-    const held = [...this.#options.compaction.heldStreams()];
-    for (const { streamId, objects } of held) {
-      if (objects === 0) continue;
-      const job = this.#planStream(streamId);
-      // One rewrite per stream and look: the next one is planned with what this one made.
-      if (job !== null) {
-        const done = await this.#run(
-          job.kind,
-          job.objects,
-          () => runStream(this.#parts, streamId, job),
-        );
-        if (done) this.#hasMore = true;
+    let batch: StreamWork[] = [];
+    for (const work of this.#planner.works()) {
+      if (!this.#isDue(work.job.kind, work.job.objects)) continue;
+      if (batch.length > 0 && !this.#fits(batch, work)) {
+        await this.#runBatch(batch);
+        batch = [];
       }
+      batch.push(work);
+    }
+    await this.#runBatch(batch);
+  }
+
+  #fits(batch: readonly StreamWork[], work: StreamWork): boolean {
+    const isAlone = this.#isAlone(work) || (batch.length === 1 && this.#isAlone(batch[0]!));
+    return !isAlone && fitsBatch(batch, work, this.#parts.options);
+  }
+
+  async #runBatch(batch: readonly StreamWork[]): Promise<void> {
+    if (batch.length === 0) return;
+    const inputs = batch.flatMap(({ job }) => job.objects);
+    if (!this.#hasTurn(inputs)) return;
+    const { clock } = this.#options.env;
+    const startedMs = clock.monotonicMs();
+    const { prepared, committed } = await runStreams(
+      this.#parts,
+      batch,
+      ({ job }, run) => this.#attempt(job.objects, run, () => this.#count(job.kind, "failed")),
+    );
+    const tookMs = clock.monotonicMs() - startedMs;
+    if (committed?.kind === "done") this.#show("streams", committed, tookMs);
+    const isShared = prepared.filter((one) => one?.kind === "written").length > 1;
+    for (const [i, one] of prepared.entries()) {
+      const { kind, objects } = batch[i]!.job;
+      if (one === null) continue;
+      const outcome = one.kind === "written" ? committed! : one;
+      this.#count(kind, outcome.kind);
+      const key = keyOf(kind, objects);
+      const isAlone = one.kind !== "written" || !isShared;
+      if (outcome.kind !== "done" && isAlone) this.#remember(kind, key, outcome);
+      else this.#hasMore = true;
+      if (outcome.kind !== "done" && !isAlone) this.#refusals.shared(key);
     }
   }
 
-  #planStream(streamId: StreamId): StreamJob | null {
-    const { streams, objects } = this.#options;
-    const start: Offset | undefined = streams.viewStream(streamId)?.start;
-    const view = objects.viewObjects(streamId);
-    if (start === undefined || view === null) return null;
-    const sound = view.streamObjects.filter(({ objectId }) => !this.#isDamaged(objectId));
-    const first = sound[0]?.objectId;
-    const cleanFrom = first === undefined ? 0 : this.#cleanFrom.get(first) ?? 0;
-    const isPressing = this.#isPressing();
-    return planStream({ start, objects: sound, cleanFrom, isPressing }, this.#parts.options);
+  #isAlone({ job: { kind, objects } }: StreamWork): boolean {
+    return this.#refusals.isAlone(keyOf(kind, objects));
   }
 
   // --- one rewrite ----------------------------------------------------------------------------
 
-  #isDamaged(id: ObjectId): boolean {
-    return this.#damaged.get(id) === true;
+  /** Nothing is tried again that nothing can be made of. */
+  #isDue(kind: string, inputs: readonly Input[]): boolean {
+    return !this.#refusals.isBarren(keyOf(kind, inputs));
   }
 
-  #isPressing(): boolean {
-    return this.#options.compaction.objectCount() >= this.#parts.options.clusterObjectsMax;
+  #hasTurn(inputs: readonly Input[]): boolean {
+    if (this.#runsLeft > 0) {
+      this.#runsLeft -= 1;
+      return true;
+    }
+    this.#hasMore = true;
+    this.#backlogBytes += bytesIn(inputs);
+    this.#backlogObjects += inputs.length;
+    return false;
   }
 
   /** True when it was done, and there may be more to do. */
   async #run(
     kind: string,
     inputs: readonly Input[],
-    work: () => Promise<RunOutcome>,
+    work: () => Promise<RunOutcome | Wait>,
   ): Promise<boolean> {
     const { env } = this.#options;
-    const key = keyOf(kind, inputs);
-    if (this.#barren.get(key) === true) return false;
-    if (this.#runsLeft === 0) {
-      this.#hasMore = true;
-      this.#backlogBytes += inputs.reduce((sum, { size }) => sum + size, 0);
-      return false;
-    }
-    this.#runsLeft -= 1;
+    if (!this.#isDue(kind, inputs) || !this.#hasTurn(inputs)) return false;
     const startedMs = env.clock.monotonicMs();
     const outcome = await this.#attempt(inputs, work, () => this.#count(kind, "failed"));
     if (outcome === null) return false;
     this.#count(kind, outcome.kind);
+    if (outcome.kind === "wait") return false;
     if (outcome.kind === "done") {
       this.#show(kind, outcome, env.clock.monotonicMs() - startedMs);
+      this.#hasMore = true;
       return true;
     }
-    env.log.log("debug", "compaction-without-effect", {
-      kind,
-      outcome: outcome.kind,
-      detail: outcome.detail,
-    });
-    this.#remember(kind, key, outcome);
+    this.#remember(kind, keyOf(kind, inputs), outcome);
     return false;
   }
 
-  /** A second refusal of the same inputs is no race any more: metadata will never take it. */
   #remember(kind: string, key: string, { kind: outcome, detail }: WithoutEffect): void {
-    if (outcome === "conflict" && this.#refused.get(key) === undefined) {
-      this.#refused.set(key, true);
-      this.#hasMore = true;
-      return;
-    }
-    if (outcome === "conflict") {
-      this.#options.env.log.log("error", "compaction-refused", { inputs: key, detail });
-    }
-    if (outcome === "conflict" || kind !== "cleanup") this.#barren.set(key, true);
+    const { log } = this.#options.env;
+    log.log("debug", "compaction-without-effect", { kind, outcome, detail });
+    const next = this.#refusals.remember(kind, key, outcome);
+    if (next === "again") this.#hasMore = true;
+    if (next === "never") log.log("error", "compaction-refused", { inputs: key, detail });
   }
 
   #count(kind: string, outcome: string): void {
     this.#options.env.metrics.count("skerry_compaction_runs_total", { kind, outcome });
   }
 
-  #show(kind: string, done: Extract<RunOutcome, { kind: "done" }>, tookMs: number): void {
+  #show(kind: string, done: Extract<CommitOutcome, { kind: "done" }>, tookMs: number): void {
     const { metrics, log } = this.#options.env;
     const { inputs, outputs, bytes } = done;
     metrics.count("skerry_compaction_written_bytes_total", {}, bytes);
@@ -320,36 +383,15 @@ class StoreCompactor implements Compactor {
     work: () => Promise<T>,
     onFailure: () => void = () => {},
   ): Promise<T | null> {
-    const { env, objects } = this.#options;
     try {
       return await work();
     } catch (error) {
       if (this.#abort.signal.aborted) throw error;
       onFailure();
-      const isMissing = error instanceof MissingObject;
-      if (!isMissing && !isFault(error, "corrupt")) throw error;
-      if (isMissing && this.#missing.get(error.objectId) === undefined) {
-        // Gone by somebody's compaction or trim: fresh metadata does not name it any more.
-        this.#missing.set(error.objectId, true);
-        this.#hasMore = true;
-        await objects.refresh();
-        return null;
-      }
-      if (isMissing) this.#damaged.set(error.objectId, true);
-      const fields = { inputs: keyOf("of", inputs), error: messageOf(error) };
-      env.log.log("error", "compaction-input-unreadable", fields);
+      if (!await this.#unreadable.explains(error, inputs)) throw error;
+      // What is left of these inputs, or of its stream, is planned anew.
+      this.#hasMore = true;
       return null;
     }
   }
-}
-
-type WithoutEffect = Exclude<RunOutcome, { kind: "done" }>;
-
-interface Input {
-  readonly objectId: ObjectId;
-  readonly size: number;
-}
-
-function keyOf(kind: string, inputs: readonly Input[]): string {
-  return `${kind} ${inputs.map(({ objectId }) => objectId).join(" ")}`;
 }

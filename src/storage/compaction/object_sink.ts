@@ -4,19 +4,21 @@
  */
 import { assert } from "../../lib/assert.ts";
 import { crc32c } from "../../lib/crc32c.ts";
-import { PUT_PART_BYTES, SINGLE_PUT_BYTES_MAX } from "../../lib/limits.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
+import { DEFAULT_PUT_SIZES, type PutSizes } from "../put_sizes.ts";
 import type { CompactionBudget } from "./budget.ts";
 import { PartChannel } from "./part_channel.ts";
 
 export interface SinkOptions {
   readonly store: ObjectStore;
   readonly budget: CompactionBudget;
+  readonly puts?: PutSizes;
   readonly signal: AbortSignal;
 }
 
 export class ObjectSink {
   readonly #options: SinkOptions;
+  readonly #puts: PutSizes;
   readonly #key: string;
   readonly #size: number;
   /** Null while the object fits one put. */
@@ -30,10 +32,11 @@ export class ObjectSink {
 
   constructor(options: SinkOptions, key: string, size: number) {
     this.#options = options;
+    this.#puts = options.puts ?? DEFAULT_PUT_SIZES;
     this.#key = key;
     this.#size = size;
-    this.#parts = size <= SINGLE_PUT_BYTES_MAX ? null : new PartChannel();
-    this.#part = new Uint8Array(this.#parts === null ? size : PUT_PART_BYTES);
+    this.#parts = size <= this.#puts.singleBytesMax ? null : new PartChannel();
+    this.#part = new Uint8Array(this.#parts === null ? size : this.#puts.partBytes);
   }
 
   async write(bytes: Uint8Array): Promise<void> {
@@ -76,7 +79,8 @@ export class ObjectSink {
     await parts.push(this.#part);
     // The store is done with the part before: two of them are in use at most.
     this.#sent += this.#part.length;
-    this.#part = new Uint8Array(Math.min(PUT_PART_BYTES, this.#size - this.#sent));
+    const { partBytes } = this.#puts;
+    this.#part = new Uint8Array(Math.min(partBytes, this.#size - this.#sent));
     this.#filled = 0;
   }
 

@@ -5,6 +5,7 @@ import {
   COMPACTION_DEAD_BYTES_MAX,
   COMPACTION_DEAD_BYTES_MIN,
   COMPACTION_FORCE_SPLIT_MS,
+  COMPACTION_HOLE_BYTES_MAX,
   COMPACTION_INTERVAL_MS,
   COMPACTION_LINK_BYTES_MAX,
   COMPACTION_LINK_BYTES_MIN,
@@ -12,19 +13,24 @@ import {
   COMPACTION_MEMORY_BYTES,
   COMPACTION_MERGE_BYTES_MAX,
   COMPACTION_OBJECTS_MIN,
+  COMPACTION_READ_BYTES_MAX,
   COMPACTION_SET_BYTES_MAX,
   COMPACTION_SET_OBJECTS_MAX,
   COMPACTION_SET_STREAMS_MAX,
+  COMPACTION_SPLIT_BYTES,
   COMPACTION_STREAM_OBJECTS_MAX,
-  STREAM_OBJECT_SPLIT_BYTES,
+  COMPACTION_WAIT_OBJECTS_MAX,
+  COMPACTION_WHOLE_BYTES_MAX,
+  PRICED_COMPACTION_READ_BYTES_MIN,
 } from "../../lib/limits.ts";
+import { DEFAULT_PUT_SIZES, PRICED_COMPACTION_PUT_SIZES, type PutSizes } from "../put_sizes.ts";
 
 export interface CompactionOptions {
   /** How often to look whether metadata changed; without a change nothing happens. */
   readonly intervalMs: number;
   /** Blocks in memory at once. */
   readonly memoryBytes: number;
-  /** Bytes read per second at most. */
+  /** Bytes read per second in any case; more while uploads are fast. */
   readonly bytesPerSecond: number;
   /** Objects from which on a rewrite is worth its requests. */
   readonly objectsMin: number;
@@ -32,6 +38,8 @@ export interface CompactionOptions {
   readonly splitBytes: number;
   /** Age at which every stream of a stream set object gets one. */
   readonly forceSplitMs: number;
+  /** Stream set objects that may wait until their streams have enough to leave. */
+  readonly waitObjectsMax: number;
   readonly setObjectsMax: number;
   readonly setBytesMax: number;
   readonly streamsMax: number;
@@ -48,6 +56,23 @@ export interface CompactionOptions {
   readonly deadBytesMax: number;
   /** Objects of the cluster past which any two neighbours are put together. */
   readonly clusterObjectsMax: number;
+  readonly puts: PutSizes;
+  /** One range read, and dead bytes in it that are cheaper than another request. */
+  readonly readBytesMax: number;
+  readonly holeBytesMax: number;
+  /** Smaller objects are read with one request. */
+  readonly wholeBytesMax: number;
+}
+
+/** Where requests have prices: larger ones, and no more objects at once than can be read in large pieces. */
+export function pricedCompaction(
+  memoryBytes: number,
+): Pick<CompactionOptions, "puts" | "waitObjectsMax"> {
+  const pieces = Math.floor(memoryBytes / PRICED_COMPACTION_READ_BYTES_MIN);
+  return {
+    puts: PRICED_COMPACTION_PUT_SIZES,
+    waitObjectsMax: Math.min(COMPACTION_WAIT_OBJECTS_MAX, pieces),
+  };
 }
 
 export const DEFAULT_COMPACTION_OPTIONS: CompactionOptions = {
@@ -55,8 +80,9 @@ export const DEFAULT_COMPACTION_OPTIONS: CompactionOptions = {
   memoryBytes: COMPACTION_MEMORY_BYTES,
   bytesPerSecond: COMPACTION_BYTES_PER_S,
   objectsMin: COMPACTION_OBJECTS_MIN,
-  splitBytes: STREAM_OBJECT_SPLIT_BYTES,
+  splitBytes: COMPACTION_SPLIT_BYTES,
   forceSplitMs: COMPACTION_FORCE_SPLIT_MS,
+  waitObjectsMax: COMPACTION_WAIT_OBJECTS_MAX,
   setObjectsMax: COMPACTION_SET_OBJECTS_MAX,
   setBytesMax: COMPACTION_SET_BYTES_MAX,
   streamsMax: COMPACTION_SET_STREAMS_MAX,
@@ -68,4 +94,8 @@ export const DEFAULT_COMPACTION_OPTIONS: CompactionOptions = {
   deadBytesMin: COMPACTION_DEAD_BYTES_MIN,
   deadBytesMax: COMPACTION_DEAD_BYTES_MAX,
   clusterObjectsMax: COMPACTION_CLUSTER_OBJECTS_MAX,
+  puts: DEFAULT_PUT_SIZES,
+  readBytesMax: COMPACTION_READ_BYTES_MAX,
+  holeBytesMax: COMPACTION_HOLE_BYTES_MAX,
+  wholeBytesMax: COMPACTION_WHOLE_BYTES_MAX,
 };

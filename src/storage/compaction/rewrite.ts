@@ -6,6 +6,7 @@ import { dataKey } from "../../object/object_key.ts";
 import { NORMAL_OBJECT } from "../format/attributes.ts";
 import type { NewStreamObject, NewStreamSetObject } from "../ports.ts";
 import { throwIfStopped } from "../upload/retry.ts";
+import type { WrittenIndex } from "../written_index.ts";
 import { type BlockLayout, layOutBlocks } from "./blocks.ts";
 import { ObjectSink, type SinkOptions } from "./object_sink.ts";
 import type { SourceReader } from "./source_reader.ts";
@@ -20,6 +21,7 @@ export interface RewriteParts extends SinkOptions {
 export interface Rewritten {
   readonly streamSetObject: NewStreamSetObject | null;
   readonly streamObjects: readonly NewStreamObject[];
+  readonly indexes: readonly WrittenIndex[];
 }
 
 /** An output while it is written. */
@@ -37,6 +39,8 @@ export async function rewrite(
 ): Promise<Rewritten> {
   const open = new Map<number, Open>();
   const done = new Map<number, { layout: BlockLayout; bytesCrc: number }>();
+  /** One object is finished while the next blocks are read. */
+  let last: { readonly at: Open; readonly finished: Promise<void> } | null = null;
   try {
     for (const step of stepsOf(piecesOf(outputs), parts.memoryBytes)) {
       throwIfStopped(parts.signal);
@@ -47,12 +51,22 @@ export async function rewrite(
         await at.sink.write(bytes.get(piece.block)!);
         at.left -= 1;
         if (at.left > 0) continue;
-        done.set(piece.output, { layout: at.layout, bytesCrc: await finish(at) });
+        await last?.finished;
         open.delete(piece.output);
+        const finished = finish(at).then((bytesCrc) => {
+          done.set(piece.output, { layout: at.layout, bytesCrc });
+        });
+        // Whoever waits for it next hears of a failure.
+        finished.catch(() => {});
+        last = { at, finished };
       }
     }
+    await last?.finished;
   } catch (error) {
     for (const { sink } of open.values()) sink.cancel(error);
+    last?.at.sink.cancel(error);
+    // What is under way may still become an object, which the caller deletes.
+    await last?.finished.catch(() => {});
     throw error;
   }
   return describe(outputs, ids, done);
@@ -82,9 +96,11 @@ function describe(
 ): Rewritten {
   let streamSetObject: NewStreamSetObject | null = null;
   const streamObjects: NewStreamObject[] = [];
+  const indexes: WrittenIndex[] = [];
   for (const [i, { kind }] of outputs.entries()) {
     const { layout, bytesCrc } = done.get(i)!;
-    const { size, ranges, index } = layout;
+    const { size, ranges, index, indexBlock } = layout;
+    indexes.push({ objectId: ids[i]!, index: indexBlock });
     const object = { objectId: ids[i]!, size, bytesCrc, indexCrc: crc32c(index) };
     if (kind === "stream-set") streamSetObject = { ...object, ranges };
     else {
@@ -92,5 +108,5 @@ function describe(
       streamObjects.push({ ...object, range: ranges[0]!, attributes: NORMAL_OBJECT });
     }
   }
-  return { streamSetObject, streamObjects };
+  return { streamSetObject, streamObjects, indexes };
 }

@@ -15,10 +15,12 @@ import { dataKey } from "../../object/object_key.ts";
 import { blocksOf, liveBlocks, regroup, sorted } from "./blocks.ts";
 import type { CompactionOptions } from "./options.ts";
 import type { CompactionCommit } from "../ports.ts";
-import { type RunOutcome, type RunParts, runSets, runStream, type SetJobKind } from "./run.ts";
+import { type RunOutcome, type RunParts, runSets, type SetJobKind } from "./run.ts";
 import type { StreamJobKind } from "./stream_plan.ts";
+import { runStream } from "./stream_run.ts";
 
-const LIMITS = { memoryBytes: 300, splitBytes: 100 };
+/** Objects are never read whole. */
+const LIMITS = { memoryBytes: 300, splitBytes: 100, wholeBytesMax: 0 };
 
 interface Fixture {
   readonly world: CompactionWorld;

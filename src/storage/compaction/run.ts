@@ -1,14 +1,8 @@
-/**
- * One rewrite from reading to commit. What was written and not committed is deleted when that is certain;
- * after a crash its ids are swept with their epoch, so nothing has to be remembered on the way.
- */
+/** One rewrite of stream set objects, from reading to commit. */
 import type { Env } from "../../env/env.ts";
 import type { ObjectId, Offset, StreamId } from "../../lib/brand.ts";
-import { messageOf } from "../../lib/errors.ts";
-import { COMPACTION_BLOCKS_MAX } from "../../lib/limits.ts";
-import { dataKey } from "../../object/object_key.ts";
+import { COMPACTION_BLOCKS_MAX, COMPACTION_READS_MAX } from "../../lib/limits.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
-import { refused } from "../engine_refusal.ts";
 import type {
   CompactionCommit,
   CompactionManager,
@@ -18,22 +12,16 @@ import type {
   StreamSetRef,
 } from "../ports.ts";
 import type { IdPool } from "../upload/id_pool.ts";
-import { throwIfStopped } from "../upload/retry.ts";
-import {
-  type Analysis,
-  analyze,
-  analyzeSplit,
-  analyzeTidy,
-  type SourceObject,
-} from "./analysis.ts";
-import { blocksOf, liveBlocks, sorted } from "./blocks.ts";
+import type { Learned } from "../written_index.ts";
+import { type Analysis, analyze, analyzeSplit, analyzeTidy } from "./analysis.ts";
+import { blocksOf, liveBlocks } from "./blocks.ts";
 import type { CompactionBudget } from "./budget.ts";
-import { compositeOf, readLinks } from "./links.ts";
+import { commit, type CommitOutcome, orForget, type Written } from "./commit.ts";
 import type { CompactionOptions } from "./options.ts";
 import { rewrite, type Rewritten } from "./rewrite.ts";
 import type { SourceReader } from "./source_reader.ts";
 import { type Output, outputsOf } from "./steps.ts";
-import type { StreamJob } from "./stream_plan.ts";
+import { bytesWanted, isWorthWaiting, type SizedSource } from "./patience.ts";
 
 export interface RunParts {
   readonly env: Env;
@@ -49,45 +37,50 @@ export interface RunParts {
   readonly signal: AbortSignal;
   /** A composite has nothing to forget before the stream starts here. */
   readonly onNothingDead: (composite: ObjectId, until: Offset) => void;
+  /** What was committed: readers need not ask what is in it. */
+  readonly onCommitted: (written: Learned) => void;
 }
 
 /** Join several, split one by streams, write one without its dead blocks, drop dead ones. */
 export type SetJobKind = "join" | "split" | "tidy" | "drop";
 
 export type RunOutcome =
-  | {
-    readonly kind: "done";
-    readonly inputs: number;
-    readonly outputs: number;
-    readonly bytes: number;
-  }
+  | CommitOutcome
   /** There was nothing to gain: the same inputs need not be tried again. */
-  | { readonly kind: "nothing"; readonly detail: string }
-  /** Metadata has moved on: plan anew. */
-  | { readonly kind: "conflict"; readonly detail: string };
+  | { readonly kind: "nothing"; readonly detail: string };
+
+export type WithoutEffect = Exclude<RunOutcome, { readonly kind: "done" }>;
+
+/** A join with too little of each stream: it would be written twice. */
+export interface Wait {
+  readonly kind: "wait";
+}
 
 type Replaced = CompactionCommit["replaces"][number];
-const NO_OBJECTS: Rewritten = { streamSetObject: null, streamObjects: [] };
+const NO_OBJECTS: Rewritten = { streamSetObject: null, streamObjects: [], indexes: [] };
 
-function startOf({ streams }: RunParts): (stream: StreamId) => Offset | null {
+export function startOf({ streams }: RunParts): (stream: StreamId) => Offset | null {
   return (stream) => streams.viewStream(stream)?.start ?? null;
 }
 
-interface Source extends SourceObject {
+interface Source extends SizedSource {
   readonly ranges: readonly StreamRange[];
 }
 
 /** Newest first, until the memory for index entries is used up; two objects in any case. */
 async function readSources(parts: RunParts, objects: readonly StreamSetRef[]): Promise<Source[]> {
+  const newestFirst = objects.toReversed();
   const sources: Source[] = [];
   let entries = 0;
-  for (const object of objects.toReversed()) {
-    const index = await parts.reader.index(object);
-    entries += index.count;
-    if (entries > COMPACTION_BLOCKS_MAX && sources.length >= 2) break;
-    const { objectId } = object;
-    const blocks = liveBlocks(blocksOf(objectId, index), startOf(parts));
-    sources.push({ objectId, blocks, ranges: index.ranges() });
+  for (let at = 0; at < newestFirst.length; at += COMPACTION_READS_MAX) {
+    const some = newestFirst.slice(at, at + COMPACTION_READS_MAX);
+    for (const [i, index] of (await parts.reader.indexes(some)).entries()) {
+      entries += index.count;
+      if (entries > COMPACTION_BLOCKS_MAX && sources.length >= 2) return sources;
+      const { objectId, size } = some[i]!;
+      const blocks = liveBlocks(blocksOf(objectId, index), startOf(parts));
+      sources.push({ objectId, size, blocks, ranges: index.ranges() });
+    }
   }
   return sources;
 }
@@ -101,12 +94,34 @@ function analysisOf(
     case "join":
       return analyze(sources, options);
     case "split":
-      return analyzeSplit(sources[0]!, options.streamObjectsMax);
+      return analyzeSplit(sources, options.streamObjectsMax);
     case "tidy":
       return analyzeTidy(sources[0]!);
     case "drop":
       return { kind: "nothing" };
   }
+}
+
+export interface Joined {
+  readonly outcome: RunOutcome | Wait;
+  /** Bytes of a join of these streams that is written once; 0 when none is. */
+  readonly wanted: number;
+}
+
+/** Joins stream set objects, unless it is better to wait until their streams have enough to leave them. */
+export async function runJoin(
+  parts: RunParts,
+  objects: readonly StreamSetRef[],
+): Promise<Joined> {
+  const sources = await readSources(parts, objects);
+  const wanted = bytesWanted(sources, parts.options);
+  // What was planned is what was looked at; otherwise the same plan would come back at once.
+  const mayWait = sources.length === objects.length &&
+    objects.length < parts.options.waitObjectsMax;
+  const outcome: RunOutcome | Wait = mayWait && isWorthWaiting(sources, wanted)
+    ? { kind: "wait" }
+    : await runSources(parts, "join", sources);
+  return { outcome, wanted };
 }
 
 /** Stream set objects into one, and into stream objects where a stream has enough; dead ones are dropped. */
@@ -115,7 +130,14 @@ export async function runSets(
   kind: SetJobKind,
   objects: readonly StreamSetRef[],
 ): Promise<RunOutcome> {
-  const sources = await readSources(parts, objects);
+  return await runSources(parts, kind, await readSources(parts, objects));
+}
+
+async function runSources(
+  parts: RunParts,
+  kind: SetJobKind,
+  sources: readonly Source[],
+): Promise<RunOutcome> {
   const analysis = analysisOf(kind, sources, parts.options);
   if (analysis.kind === "overlap") {
     return { kind: "nothing", detail: `objects overlap in stream ${analysis.stream}` };
@@ -126,131 +148,25 @@ export async function runSets(
   );
   if (replaces.length === 0) return { kind: "nothing", detail: "limits leave nothing to join" };
   const outputs = analysis.kind === "groups" ? outputsOf(analysis.groups) : [];
-  return await runOutputs(parts, outputs, replaces);
+  const ids = outputs.length === 0 ? [] : await parts.ids.take(outputs.length);
+  const written = await orForget(
+    parts,
+    ids,
+    () => writeOutputs(parts, outputs, ids, replaces),
+  );
+  return await commit(parts, written);
 }
 
-export async function runStream(
-  parts: RunParts,
-  streamId: StreamId,
-  job: StreamJob,
-): Promise<RunOutcome> {
-  const replaces = job.objects.map(({ objectId, start, end }) => ({
-    objectId,
-    ranges: [{ streamId, start, end }],
-  }));
-  return job.kind === "merge"
-    ? await runMerge(parts, job, replaces)
-    : await runLinks(parts, streamId, job, replaces);
-}
-
-async function runMerge(
-  parts: RunParts,
-  { objects }: StreamJob,
-  replaces: readonly Replaced[],
-): Promise<RunOutcome> {
-  const indexes = await parts.reader.indexes(objects);
-  const all = indexes.flatMap((index, i) => blocksOf(objects[i]!.objectId, index));
-  const blocks = sorted(liveBlocks(all, startOf(parts)));
-  if (blocks.length === 0) return { kind: "conflict", detail: "all of it was trimmed" };
-  return await runOutputs(parts, [{ kind: "stream", blocks }], replaces);
-}
-
-async function runOutputs(
+/** `ids` are those of the outputs; none is needed when everything is dead. */
+export async function writeOutputs(
   parts: RunParts,
   outputs: readonly Output[],
-  sources: readonly Replaced[],
-): Promise<RunOutcome> {
-  const replaces = sources.map(({ objectId, ranges }) => ({ objectId, ranges }));
-  const ids = outputs.length === 0 ? [] : await parts.ids.take(outputs.length);
-  const written = outputs.length === 0
-    ? NO_OBJECTS
-    : await orForget(parts, ids, () =>
-      rewrite({ ...parts, memoryBytes: parts.options.memoryBytes }, outputs, ids));
-  return await commit(parts, { ...written, composites: [], replaces });
-}
-
-async function runLinks(
-  parts: RunParts,
-  streamId: StreamId,
-  { kind, objects }: StreamJob,
-  replaces: readonly Replaced[],
-): Promise<RunOutcome> {
-  const start = parts.streams.viewStream(streamId)?.start ?? null;
-  if (start === null) return { kind: "conflict", detail: "the stream was deleted" };
-  const { live, firstEnd, dead } = await readLinks(parts.reader, objects, start);
-  if (firstEnd === null) return { kind: "conflict", detail: "all of it was trimmed" };
-  if (kind === "cleanup" && dead === 0) {
-    parts.onNothingDead(objects[0]!.objectId, firstEnd);
-    return { kind: "nothing", detail: "no link is dead yet" };
-  }
-  const [id] = await parts.ids.take(1);
-  const { bytes, object, links } = compositeOf(id!, live);
-  const key = dataKey(parts.clusterId, object.objectId);
-  await orForget(
-    parts,
-    [object.objectId],
-    () =>
-      parts.budget.write(parts.signal, () => parts.store.put(key, bytes, { signal: parts.signal })),
-  );
-  return await commit(parts, {
-    streamSetObject: null,
-    streamObjects: [object],
-    composites: [{ objectId: object.objectId, links }],
-    replaces,
-  });
-}
-
-async function commit(parts: RunParts, change: CompactionCommit): Promise<RunOutcome> {
-  const { compaction, objects } = parts;
-  const { streamSetObject, streamObjects, replaces } = change;
-  const all = streamSetObject === null ? streamObjects : [streamSetObject, ...streamObjects];
-  const ids = all.map(({ objectId }) => objectId);
-  const done: RunOutcome = {
-    kind: "done",
-    inputs: replaces.length,
-    outputs: ids.length,
-    bytes: all.reduce((sum, { size }) => sum + size, 0),
-  };
-  throwIfStopped(parts.signal);
-  let answer;
-  try {
-    answer = await compaction.commitCompaction(change);
-  } catch (error) {
-    // The entry may be in the log, or still get there: the objects must not be touched.
-    throwIfStopped(parts.signal);
-    await objects.refresh();
-    if (ids.length > 0 && ids.every((id) => compaction.isCommitted(id))) return done;
-    throw error;
-  }
-  if (answer.ok) return done;
-  if (answer.reason === "fenced") throw refused("Commit of a compaction", answer);
-  await forget(parts, ids);
-  await objects.refresh();
-  return { kind: "conflict", detail: answer.reason === "conflict" ? answer.detail : answer.reason };
-}
-
-/** Runs work that writes objects; when it fails they are nobody's. */
-async function orForget<T>(
-  parts: RunParts,
   ids: readonly ObjectId[],
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!parts.signal.aborted) await forget(parts, ids);
-    throw error;
-  }
-}
-
-/** Ids that were never committed, and never will be: no commit names them any more. */
-async function forget(parts: RunParts, ids: readonly ObjectId[]): Promise<void> {
-  if (ids.length === 0) return;
-  const { store, clusterId, env } = parts;
-  try {
-    await store.delete(ids.map((id) => dataKey(clusterId, id)));
-  } catch (error) {
-    // The sweep of this epoch finds them again.
-    env.log.log("debug", "compaction-forget-failed", { error: messageOf(error) });
-  }
+  sources: readonly Replaced[],
+): Promise<Written> {
+  const replaces = sources.map(({ objectId, ranges }) => ({ objectId, ranges }));
+  const { indexes, ...objects } = outputs.length === 0
+    ? NO_OBJECTS
+    : await rewrite({ ...parts, ...parts.options }, outputs, ids);
+  return { change: { ...objects, composites: [], replaces }, indexes };
 }

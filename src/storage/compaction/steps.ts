@@ -58,16 +58,29 @@ export interface RangeRead {
   readonly blocks: readonly SourceBlock[];
 }
 
+export interface ReadLimits {
+  readonly readBytesMax: number;
+  readonly holeBytesMax: number;
+}
+
+const DEFAULT_READ_LIMITS: ReadLimits = {
+  readBytesMax: COMPACTION_READ_BYTES_MAX,
+  holeBytesMax: COMPACTION_HOLE_BYTES_MAX,
+};
+
 /** Blocks of one object that lie close to each other are read together. */
-export function readsOf(blocks: readonly SourceBlock[]): RangeRead[] {
+export function readsOf(
+  blocks: readonly SourceBlock[],
+  { readBytesMax, holeBytesMax } = DEFAULT_READ_LIMITS,
+): RangeRead[] {
   const byPlace = blocks.toSorted((a, b) => a.objectId - b.objectId || a.position - b.position);
   const reads: { objectId: ObjectId; start: number; end: number; blocks: SourceBlock[] }[] = [];
   for (const block of byPlace) {
     const end = block.position + block.size;
     const last = reads.at(-1);
     const isNear = last?.objectId === block.objectId &&
-      block.position - last.end <= COMPACTION_HOLE_BYTES_MAX &&
-      end - last.start <= COMPACTION_READ_BYTES_MAX;
+      block.position - last.end <= holeBytesMax &&
+      end - last.start <= readBytesMax;
     if (last !== undefined && isNear) {
       last.end = end;
       last.blocks.push(block);

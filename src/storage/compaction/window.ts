@@ -9,6 +9,8 @@ export interface WindowLimits {
   readonly countMin: number;
   /** Bytes from which on it is, with two objects or more. */
   readonly bytesEnough: number;
+  /** How many times as large as its largest object a window is at least: two when absent. */
+  readonly growth?: number;
   readonly countMax: number;
   readonly bytesMax: number;
 }
@@ -27,7 +29,7 @@ interface Sized {
 
 /** The longest window that ends at `to`. */
 function windowBefore(items: readonly Sized[], to: number, limits: WindowLimits): Window | null {
-  const { countMin, bytesEnough, countMax, bytesMax } = limits;
+  const { countMin, bytesEnough, growth = 2, countMax, bytesMax } = limits;
   let [bytes, largest, weight] = [0, 0, 0];
   let best: Window | null = null;
   for (let from = to - 1; from >= 0; from--) {
@@ -38,8 +40,8 @@ function windowBefore(items: readonly Sized[], to: number, limits: WindowLimits)
     if (bytes > bytesMax || weight > countMax) break;
     const count = to - from;
     if (count < 2) continue;
-    const isWorth = count >= countMin || bytes >= bytesEnough;
-    if (isWorth && largest <= bytes - largest) best = { from, to };
+    const isWorth = bytes >= bytesEnough || (count >= countMin && bytes >= growth * largest);
+    if (isWorth && largest * 2 <= bytes) best = { from, to };
   }
   return best;
 }

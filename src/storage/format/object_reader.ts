@@ -51,13 +51,35 @@ export async function readIndex(
   if (tail === null) return null;
   if (tailStart === 0) expectCrc(key, "bytes", tail, checksums.bytesCrc);
   const { indexPosition, indexLength } = decoding(key, () => decodeFooter("data", tail, size));
-  const indexEnd = indexPosition + indexLength;
   const index = indexPosition >= tailStart
     ? tail.slice(indexPosition - tailStart, tail.length - FOOTER_BYTES)
-    : await readRange(store, key, indexPosition, indexEnd);
-  if (index === null) return null;
-  expectCrc(key, "index", index, checksums.indexCrc);
-  return decoding(key, () => new IndexBlock(index, indexPosition));
+    : await readRange(store, key, indexPosition, indexPosition + indexLength);
+  return index === null ? null : checkedIndex(key, index, indexPosition, checksums.indexCrc);
+}
+
+function checkedIndex(key: string, index: Uint8Array, position: number, crc: number): IndexBlock {
+  expectCrc(key, "index", index, crc);
+  return decoding(key, () => new IndexBlock(index, position));
+}
+
+export interface WholeObject {
+  readonly bytes: Uint8Array;
+  readonly index: IndexBlock;
+}
+
+/** All of a small object in one request. Null when it is not there. */
+export async function readWhole(
+  store: ObjectStore,
+  key: string,
+  { size, checksums }: SizedObject,
+  signal: AbortSignal,
+): Promise<WholeObject | null> {
+  const bytes = await readRange(store, key, 0, size, signal);
+  if (bytes === null) return null;
+  expectCrc(key, "bytes", bytes, checksums.bytesCrc);
+  const { indexPosition } = decoding(key, () => decodeFooter("data", bytes, size));
+  const index = bytes.slice(indexPosition, bytes.length - FOOTER_BYTES);
+  return { bytes, index: checkedIndex(key, index, indexPosition, checksums.indexCrc) };
 }
 
 /** A composite holds nothing but links and index: it is read whole. Null when it is not there. */

@@ -18,6 +18,8 @@ export interface ObjectLayout {
   readonly ranges: readonly StreamRange[];
   /** Encoded index block. */
   readonly index: Uint8Array;
+  /** The same as readers have it. */
+  readonly indexBlock: IndexBlock;
   /** The whole object. */
   encode(): Uint8Array;
   /** The same into memory of exactly its size, step by step; each step views what it has filled. */
@@ -112,10 +114,12 @@ export class ObjectWriter {
     const dataEnd = this.#position;
     const footer = encodeFooter("data", { indexPosition: dataEnd, indexLength: index.length });
     const size = dataEnd + index.length + FOOTER_BYTES;
+    const indexBlock = new IndexBlock(index, dataEnd);
     return {
       size,
-      ranges: new IndexBlock(index, dataEnd).ranges(),
+      ranges: indexBlock.ranges(),
       index,
+      indexBlock,
       encode() {
         const bytes = new Uint8Array(size);
         Array.from(fill(bytes, size, blocks, index, footer));

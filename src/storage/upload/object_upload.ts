@@ -2,23 +2,21 @@
 import { type Clock, sleep } from "../../env/clock.ts";
 import type { ObjectId } from "../../lib/brand.ts";
 import { crc32c } from "../../lib/crc32c.ts";
-import {
-  ENCODE_STEP_BYTES,
-  LAYOUT_STEP_RECORDS,
-  PUT_PART_BYTES,
-  SINGLE_PUT_BYTES_MAX,
-} from "../../lib/limits.ts";
+import { ENCODE_STEP_BYTES, LAYOUT_STEP_RECORDS } from "../../lib/limits.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { StreamRun } from "../cache/stream_run.ts";
 import { NORMAL_OBJECT } from "../format/attributes.ts";
+import type { IndexBlock } from "../format/index_block.ts";
 import { type ObjectLayout, ObjectWriter } from "../format/object_writer.ts";
+import type { WrittenIndex } from "../written_index.ts";
 import type {
   NewStreamObject,
   NewStreamSetObject,
   ObjectChecksums,
   StreamRange,
 } from "../ports.ts";
+import { DEFAULT_PUT_SIZES, type PutSizes } from "../put_sizes.ts";
 import type { UploadPlan } from "./plan.ts";
 import type { UploadMemory } from "./upload_memory.ts";
 
@@ -27,6 +25,7 @@ export interface UploadTarget {
   readonly store: ObjectStore;
   readonly clusterId: string;
   readonly memory: UploadMemory;
+  readonly puts?: PutSizes;
   /** Resolves when the next bytes may be sent; absent for no limit. */
   readonly pace?: (bytes: number) => Promise<void>;
   /** True while producers are about to be refused: then the upload does not step aside for them. */
@@ -45,6 +44,10 @@ function turnOf({ clock, isUrgent }: Pick<UploadTarget, "clock" | "isUrgent">): 
 export interface UploadedObjects {
   readonly streamSetObject: NewStreamSetObject | null;
   readonly streamObjects: readonly NewStreamObject[];
+}
+
+export interface UploadedPlan extends UploadedObjects {
+  readonly indexes: readonly WrittenIndex[];
 }
 
 /** In steps: an object of tiny records has a million. */
@@ -84,10 +87,10 @@ export async function writeObject(
   id: ObjectId,
   layout: ObjectLayout,
 ): Promise<ObjectChecksums> {
-  const { store, clusterId, memory, pace } = target;
+  const { store, clusterId, memory, puts = DEFAULT_PUT_SIZES, pace } = target;
   const key = dataKey(clusterId, id);
   const indexCrc = crc32c(layout.index);
-  if (layout.size <= SINGLE_PUT_BYTES_MAX) {
+  if (layout.size <= puts.singleBytesMax) {
     const bytes = memory.take(layout.size);
     const bytesCrc = await encode(turnOf(target), layout, bytes);
     await pace?.(bytes.length);
@@ -98,7 +101,7 @@ export async function writeObject(
   let bytesCrc = 0;
   async function* checked(): AsyncGenerator<Uint8Array> {
     bytesCrc = 0;
-    for (const part of layout.parts(PUT_PART_BYTES)) {
+    for (const part of layout.parts(puts.partBytes)) {
       bytesCrc = crc32c(part, bytesCrc);
       await pace?.(part.length);
       yield part;
@@ -112,6 +115,7 @@ export async function writeObject(
 export type WrittenObjects = Map<ObjectId, WrittenObject>;
 
 interface WrittenObject extends ObjectChecksums {
+  readonly index: IndexBlock;
   readonly size: number;
   readonly ranges: readonly StreamRange[];
 }
@@ -122,21 +126,26 @@ export async function uploadPlan(
   plan: UploadPlan,
   ids: readonly ObjectId[],
   written: WrittenObjects = new Map(),
-): Promise<UploadedObjects> {
+): Promise<UploadedPlan> {
   const [first, ...rest] = ids;
   const own = plan.streamSet.length > 0 ? rest : ids;
-  const streamSetObject = plan.streamSet.length === 0
-    ? null
-    : { objectId: first!, ...await writeRuns(target, first!, plan.streamSet, written) };
+  const indexes: WrittenIndex[] = [];
+  let streamSetObject: NewStreamSetObject | null = null;
+  if (plan.streamSet.length > 0) {
+    const { index, ...object } = await writeRuns(target, first!, plan.streamSet, written);
+    indexes.push({ objectId: first!, index });
+    streamSetObject = { objectId: first!, ...object };
+  }
   const streamObjects: NewStreamObject[] = [];
   for (const [i, run] of plan.streamObjects.entries()) {
     const objectId = own[i]!;
-    const { ranges: _, ...object } = await writeRuns(target, objectId, [run], written);
+    const { ranges: _, index, ...object } = await writeRuns(target, objectId, [run], written);
+    indexes.push({ objectId, index });
     const { streamId, start, end } = run;
     const range = { streamId, start, end };
     streamObjects.push({ objectId, ...object, range, attributes: NORMAL_OBJECT });
   }
-  return { streamSetObject, streamObjects };
+  return { streamSetObject, streamObjects, indexes };
 }
 
 async function writeRuns(
@@ -149,7 +158,8 @@ async function writeRuns(
   if (before !== undefined) return before;
   const layout = await layOut(target, runs);
   const { size, ranges } = layout;
-  const object = { size, ranges, ...await writeObject(target, id, layout) };
+  const index = layout.indexBlock;
+  const object = { size, ranges, index, ...await writeObject(target, id, layout) };
   written.set(id, object);
   return object;
 }

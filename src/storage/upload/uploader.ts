@@ -11,6 +11,9 @@ import { Semaphore } from "../../lib/semaphore.ts";
 import type { LogCacheBlock } from "../cache/log_cache_block.ts";
 import { refused } from "../engine_refusal.ts";
 import type { ObjectManager, StreamManager, UploadCommit } from "../ports.ts";
+import type { UploadLoad } from "../storage.ts";
+import { DEFAULT_PUT_SIZES, type PutSizes } from "../put_sizes.ts";
+import type { WrittenIndex } from "../written_index.ts";
 import { IdPool } from "./id_pool.ts";
 import { uploadPlan, type UploadTarget, type WrittenObjects } from "./object_upload.ts";
 import { objectCount, planUpload, type UploadPlan } from "./plan.ts";
@@ -24,11 +27,16 @@ export interface UploaderOptions extends Pick<UploadTarget, "store" | "clusterId
   readonly streams: Pick<StreamManager, "viewStream">;
   readonly splitBytes: number;
   readonly idBlock: number;
+  readonly puts?: PutSizes;
   /** Instead of a rate that follows the producers. */
   readonly bytesPerSecond: number | null;
   /** First WAL slot that is needed once the block and all before it are committed. */
   readonly walTrimAfter: (block: LogCacheBlock) => number;
-  readonly onCommitted: (block: LogCacheBlock, commit: UploadCommit) => void;
+  readonly onCommitted: (
+    block: LogCacheBlock,
+    commit: UploadCommit,
+    indexes: readonly WrittenIndex[],
+  ) => void;
   /** Null when uploads work (again). */
   readonly onHealth: (problem: string | null) => void;
 }
@@ -41,7 +49,8 @@ interface Task {
 export class Uploader {
   readonly #options: UploaderOptions;
   readonly #ids: IdPool;
-  readonly #memory = new UploadMemory();
+  readonly #memory: UploadMemory;
+  readonly #puts: PutSizes;
   readonly #pace: UploadPace;
   readonly #slots = new Semaphore(UPLOADS_IN_FLIGHT_MAX);
   readonly #stop = new AbortController();
@@ -49,16 +58,23 @@ export class Uploader {
   #reserved: Promise<unknown> = Promise.resolve();
   /** Steps that fail at the moment; uploads work when there is none. */
   #failing = 0;
+  #committedBytes = 0;
 
   constructor(options: UploaderOptions) {
     this.#options = options;
     this.#ids = new IdPool(options.objects, options.idBlock);
+    this.#puts = options.puts ?? DEFAULT_PUT_SIZES;
+    this.#memory = new UploadMemory(this.#puts.singleBytesMax);
     this.#pace = new UploadPace(options.env.clock, options.bytesPerSecond);
   }
 
   /** Blocks that are archived and not committed. */
   get pending(): number {
     return this.#tasks.length;
+  }
+
+  load(): UploadLoad {
+    return { bytes: this.#committedBytes, isHurried: this.#pace.isHurried };
   }
 
   /**
@@ -112,13 +128,15 @@ export class Uploader {
     const started = env.clock.monotonicMs();
     const plan = planUpload(block.runs(), splitBytes);
     const ids = await this.#reserve(objectCount(plan));
-    const objects = await this.#slots.run(() => this.#upload(plan, ids));
+    const { indexes, ...objects } = await this.#slots.run(() => this.#upload(plan, ids));
     await before;
     const commit = { ...objects, walTrim: this.#options.walTrimAfter(block) };
     await this.#commit(commit);
-    env.metrics.count("skerry_upload_bytes_total", {}, bytesOf(commit));
+    const bytes = bytesOf(commit);
+    this.#committedBytes += bytes;
+    env.metrics.count("skerry_upload_bytes_total", {}, bytes);
     env.metrics.observe("skerry_upload_seconds", (env.clock.monotonicMs() - started) / 1000);
-    onCommitted(block, commit);
+    onCommitted(block, commit, indexes);
   }
 
   #reserve(count: number): Promise<ObjectId[]> {
@@ -129,9 +147,11 @@ export class Uploader {
 
   #upload(plan: UploadPlan, ids: readonly ObjectId[]) {
     const { store, clusterId, env } = this.#options;
+    const puts = this.#puts;
     const pace = (bytes: number) => this.#pace.wait(bytes);
     const isUrgent = () => this.#pace.isHurried;
-    const target = { store, clusterId, clock: env.clock, memory: this.#memory, pace, isUrgent };
+    const { clock } = env;
+    const target = { store, clusterId, clock, memory: this.#memory, puts, pace, isUrgent };
     const written: WrittenObjects = new Map();
     return this.#retry("upload", () => uploadPlan(target, plan, ids, written));
   }

@@ -17,7 +17,12 @@ const SMALL_IN_FLIGHT = 2;
 
 export type WalPolicy =
   | { readonly kind: "unmetered" }
-  | { readonly kind: "metered"; readonly putsPerHour: number };
+  | {
+    readonly kind: "metered";
+    readonly putsPerHour: number;
+    /** Size at which a bulk closes; the budget sets it when it is absent. */
+    readonly bulkBytes?: number;
+  };
 
 /** Tokens at a moment of the monotonic clock; negative after full bulks passed the budget. */
 export interface TokenBucket {
@@ -64,6 +69,7 @@ function intervalMs(policy: WalPolicy): number {
 /** Size at which a bulk closes: rarer PUTs carry more, freer ones keep the transfer time low. */
 export function softCapBytes(policy: WalPolicy): number {
   if (policy.kind === "unmetered") return 8 * MIB;
+  if (policy.bulkBytes !== undefined) return policy.bulkBytes;
   const interval = intervalMs(policy);
   if (interval <= 250) return 16 * MIB;
   return interval <= 1_000 ? 32 * MIB : 64 * MIB;

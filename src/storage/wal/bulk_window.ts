@@ -38,6 +38,8 @@ export interface WindowOptions {
   readonly hedge: boolean;
   /** Whether this incarnation is still the current one; throws FaultError while that cannot be told. */
   readonly checkEpoch: (() => Promise<boolean>) | null;
+  /** The store's clock at the first proof, or before; null when it is not known. */
+  readonly storeMs: number | null;
   readonly onAcknowledged: (bulk: FinishedBulk) => void;
   /** `releasedTo` may have moved without an acknowledgement. */
   readonly onReleased: () => void;
@@ -81,7 +83,7 @@ export class BulkWindow {
   #sending = 0;
   #sendingBytes = 0;
   #acknowledgedTo: number;
-  #storeMs: number | null = null;
+  #storeMs: number | null;
   #proof: Moment;
   #confirming = false;
   #idle: (() => void)[] = [];
@@ -90,6 +92,7 @@ export class BulkWindow {
     this.#options = options;
     this.#acknowledgedTo = options.firstSlot;
     this.#pace = options.hedge ? new HedgePace() : null;
+    this.#storeMs = options.storeMs;
     this.#proof = this.#now();
   }
 
@@ -186,13 +189,14 @@ export class BulkWindow {
   /** Even a refusal by the store (credentials, space) can end; only the abort stops the attempts. */
   async #create(entry: Entry): Promise<CreateOutcome | null> {
     const { store, env, keyOf } = this.#options;
-    const { clock, random, log } = env;
+    const { clock, random, log, metrics } = env;
     const { signal } = this.#stop;
     const { slot, body } = entry.bulk;
     const key = keyOf(slot);
     const onRetry = (error: unknown) => {
       const sinceMs = entry.refused?.sinceMs ?? clock.monotonicMs();
       entry.refused = { sinceMs, why: messageOf(error) };
+      metrics.count("skerry_object_store_retries_total", { op: "put", class: "wal" });
     };
     for (let attempt = 1; !signal.aborted; attempt++) {
       try {

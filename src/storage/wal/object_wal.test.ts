@@ -102,6 +102,18 @@ test("past the slot cap appends are refused until slots are committed", async ()
   wal.append(record(2));
 });
 
+test("a record that waits counts with what waiting costs: tiny ones cannot fill the memory", async () => {
+  const { clock, wal } = setUp();
+  // 24 and 33 bytes of headers, one of payload, and a KiB for what is kept of it in memory.
+  const most = Math.floor(256 * MIB / (24 + 33 + 1 + 1_024));
+  for (const first of [0, most]) {
+    for (let i = 0; i < most; i++) wal.append(record(first + i, 1));
+    assert.throws(() => wal.append(record(first + most, 1)), { code: "overloaded" });
+    await clock.settle();
+    assert.equal(wal.state().unacknowledgedBytes, 0);
+  }
+});
+
 test("keys and listing: one object per 64 MiB slot", async () => {
   const { clock, store, wal } = setUp();
   for (let i = 0; i < 2; i++) {

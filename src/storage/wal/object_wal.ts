@@ -8,7 +8,11 @@ import type { Cancel } from "../../env/clock.ts";
 import type { Env } from "../../env/env.ts";
 import type { NodeEpoch, NodeId } from "../../lib/brand.ts";
 import { FaultError } from "../../lib/errors.ts";
-import { PAYLOAD_BYTES_MAX, WAL_UNACKNOWLEDGED_BYTES_MAX } from "../../lib/limits.ts";
+import {
+  PAYLOAD_BYTES_MAX,
+  WAL_UNACKNOWLEDGED_BYTES_MAX,
+  WAL_WAITING_RECORD_BYTES,
+} from "../../lib/limits.ts";
 import { walKeys } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { StreamRecord } from "../stream_record.ts";
@@ -41,6 +45,11 @@ export interface ObjectWalOptions {
    * no own PUT has proved it for T_ACK_WAL; without it such a WAL is fenced.
    */
   readonly checkEpoch?: () => Promise<boolean>;
+  /**
+   * The store's clock at the registration or before: without it a machine whose own clocks stood still is not
+   * found out until the second bulk.
+   */
+  readonly storeMs?: number | null;
   /** Send slow PUTs a second time. By default where they cost nothing; a directory gains nothing by it. */
   readonly hedge?: boolean;
   /** Slots that may hold uncommitted records: bounds the time of a recovery. Past it appends are refused. */
@@ -72,6 +81,7 @@ class ObjectWal implements Wal {
   #nextSlot: number;
   #trimmedTo: number;
   #unacknowledgedBytes = 0;
+  #unacknowledgedRecords = 0;
   #bucket: TokenBucket;
   #cancelTimer: Cancel | null = null;
   #lookScheduled = false;
@@ -88,6 +98,7 @@ class ObjectWal implements Wal {
     this.#env = env;
     this.#nextSlot = firstSlot;
     this.#trimmedTo = firstSlot;
+    env.metrics.gauge("skerry_wal_unacknowledged_bytes", 0);
     this.#softCapBytes = softCapBytes(policy);
     this.#bucket = fullBucket(env.clock.monotonicMs());
     this.#trimmer = new SlotTrimmer(store, env, keyOf, firstSlot);
@@ -98,6 +109,7 @@ class ObjectWal implements Wal {
       firstSlot,
       hedge: options.hedge ?? policy.kind === "unmetered",
       checkEpoch,
+      storeMs: options.storeMs ?? null,
       onReleased: () => this.#deleteSlots(),
       onAcknowledged: (bulk) => this.#onAcknowledged(bulk),
       onFenced: (reason) => this.#onFenced(reason),
@@ -110,6 +122,7 @@ class ObjectWal implements Wal {
     const open = this.#open ?? this.#openBulk();
     const stored = open.bulk.append(record);
     this.#unacknowledgedBytes += bytes;
+    this.#unacknowledgedRecords += 1;
     const { slot } = open.bulk;
     if (open.bulk.bodyBytes >= this.#softCapBytes) this.#send();
     else this.#lookSoon();
@@ -173,10 +186,11 @@ class ObjectWal implements Wal {
     }
     const bytes = walRecordBytes(record);
     const after = this.#unacknowledgedBytes + bytes;
-    if (this.#unacknowledgedBytes > 0 && after > WAL_UNACKNOWLEDGED_BYTES_MAX) {
-      throw new FaultError("overloaded", `WAL has ${after} unacknowledged bytes`, {
-        retriable: true,
-      });
+    const records = this.#unacknowledgedRecords + 1;
+    const memory = after + records * WAL_WAITING_RECORD_BYTES;
+    if (this.#unacknowledgedBytes > 0 && memory > WAL_UNACKNOWLEDGED_BYTES_MAX) {
+      const problem = `WAL has ${after} unacknowledged bytes in ${records} records`;
+      throw new FaultError("overloaded", problem, { retriable: true });
     }
     const { slotsMax = Infinity } = this.#options;
     if (this.#open === null && this.#nextSlot - this.#trimmedTo >= slotsMax) {
@@ -246,6 +260,7 @@ class ObjectWal implements Wal {
 
   #onAcknowledged(bulk: FinishedBulk): void {
     this.#unacknowledgedBytes -= bulk.bodyBytes;
+    this.#unacknowledgedRecords -= bulk.records;
     this.#env.metrics.gauge("skerry_wal_unacknowledged_bytes", this.#unacknowledgedBytes);
     this.#deleteSlots();
     this.#lookSoon();
@@ -265,6 +280,7 @@ class ObjectWal implements Wal {
     this.#open?.reject(fault);
     this.#open = null;
     this.#unacknowledgedBytes = 0;
+    this.#unacknowledgedRecords = 0;
     this.#env.metrics.gauge("skerry_wal_unacknowledged_bytes", 0);
   }
 

@@ -9,7 +9,9 @@ import { createFakeClock } from "../../../tests/support/fake_clock.ts";
 import { record } from "../../../tests/support/records.ts";
 import { testEnv } from "../../../tests/support/test_env.ts";
 import { nodeEpoch, nodeId, position, streamEpoch, streamId } from "../../lib/brand.ts";
+import { WAL_RECOVERY_READ_AHEAD_SLOTS } from "../../lib/limits.ts";
 import { createMemoryStore } from "../../object/memory.ts";
+import type { ObjectStore } from "../../object/object_store.ts";
 import { Replay } from "../recover_replay.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import { AppendQueue } from "../engine_appends.ts";
@@ -34,14 +36,34 @@ function newStore() {
         ...ownerOf(epoch),
         policy: { kind: "unmetered" },
       }),
-    async recover(epoch: number, walTrim = 0) {
+    async recover(epoch: number, walTrim = 0, from: ObjectStore = store) {
       const wal = { ...ownerOf(epoch), recovery: position(100 + epoch), walTrim };
-      const recovered = await recoverWal({ store, env, clusterId: "C", wal });
+      const recovered = await recoverWal({ store: from, env, clusterId: "C", wal });
       const records: StreamRecord[] = [];
       for await (const one of recovered.records) records.push(one);
       return { records, sealedSlot: recovered.sealedSlot };
     },
     key: (epoch: number, slot: number) => slotKey("C", ownerOf(epoch), slot),
+  };
+}
+
+/** Notes how many reads are under way at most. */
+function counting(store: ObjectStore): { store: ObjectStore; readonly most: number } {
+  let now = 0;
+  let most = 0;
+  return {
+    store: {
+      ...store,
+      async get(key, options) {
+        most = Math.max(most, ++now);
+        await new Promise((resolve) => setImmediate(resolve));
+        now -= 1;
+        return await store.get(key, options);
+      },
+    },
+    get most() {
+      return most;
+    },
   };
 }
 
@@ -142,6 +164,16 @@ describe("ObjectWALServiceTest", () => {
       assert.equal(sealedSlot, kept.length > 0 ? kept.at(-1)! / 10 + 1 : Math.max(0, trim / 10));
     });
   }
+
+  test("AutoMQ 3198, 3088: recovery reads a few slots ahead, and each record once", async () => {
+    const world = newStore();
+    const offsets = Array.from({ length: 20 }, (_, i) => i);
+    await fill(world, world.open(1), offsets.map((offset) => [offset]));
+    const counted = counting(world.store);
+    const { records } = await world.recover(1, 0, counted.store);
+    assert.deepEqual(offsetsOf(records), offsets);
+    assert.equal(counted.most, WAL_RECOVERY_READ_AHEAD_SLOTS);
+  });
 
   test("AutoMQ 2805: a trim of an empty WAL is none, and closing it writes nothing", async () => {
     const world = newStore();

@@ -5,7 +5,8 @@
  * Judged by what a process asks the store, by true time, and by the gauge of bytes that it has not acknowledged.
  */
 import { METADATA_EVIDENCE_AGE_MS_MAX, WAL_EVIDENCE_AGE_MS_MAX } from "../../../src/lib/limits.ts";
-import { parseLogKey, parseWalKey, snapshotPrefix } from "../../../src/object/object_key.ts";
+import { snapshotPrefix } from "../../../src/object/object_key.ts";
+import { parseLogKey, parseSnapshotKey, parseWalKey } from "./keys.ts";
 import type { SimProcess } from "../process.ts";
 import type { Answered, SimStore } from "../sim_store.ts";
 import type { World } from "../world.ts";
@@ -15,10 +16,15 @@ const UNACKNOWLEDGED = "skerry_wal_unacknowledged_bytes";
 /** A create whose answer came on old proof. */
 interface Doubt {
   readonly at: number;
+  /** This attempt made the entry. What was there before is read as it stands, whoever wrote it. */
   readonly isMine: boolean;
+  /** When the attempt left: until then nobody had registered, if the entry is true. */
+  readonly askedMs: number;
   isListed: boolean;
   isReadBack: boolean;
 }
+
+type Times = Pick<Answered, "askedMs" | "landedMs" | "found">;
 
 interface Knowledge {
   /** True time for which the process knows the end of the log; −1 before it does. */
@@ -29,16 +35,28 @@ interface Knowledge {
   doubt: Doubt | null;
 }
 
+/** The end of the log was seen, and nobody had registered behind it: good for the log and for the WAL. */
+function atEnd(known: Knowledge, askedMs: number): void {
+  known.logMs = Math.max(known.logMs, askedMs);
+  known.walMs = Math.max(known.walMs, askedMs);
+}
+
 export class EvidenceChecker {
   readonly #world: World;
   readonly #clusterId: string;
   readonly #known = new Map<SimProcess, Knowledge>();
+  /** Who made an entry, and when. */
+  readonly #made = new Map<number, { readonly process: SimProcess; readonly atMs: number }>();
   /** Acknowledgements that were looked at. */
   acknowledgements = 0;
 
   constructor(world: World, store: SimStore, clusterId: string) {
     this.#world = world;
     this.#clusterId = clusterId;
+    store.onLanded(({ op, key, process, created }) => {
+      const at = op === "create" && created ? parseLogKey(clusterId, key) : null;
+      if (at !== null) this.#made.set(at, { process, atMs: world.nowMs });
+    });
     store.onAsked((op, key, process) => this.#onAsked(op, key, process));
     store.onAnswered((answered) => this.#onAnswered(answered));
   }
@@ -86,32 +104,52 @@ export class EvidenceChecker {
     if (op === "create" && found && parseWalKey(this.#clusterId, key) !== null) {
       known.walMs = Math.max(known.walMs, askedMs);
     }
+    const snapshotAt = parseSnapshotKey(this.#clusterId, key);
+    if (snapshotAt !== null && op === "get" && found) this.#gotSnapshot(known, snapshotAt);
     const at = parseLogKey(this.#clusterId, key);
     if (at === null) return;
     if (op === "create") this.#created(known, at, { askedMs, landedMs, found });
-    else if (op === "get") this.#got(known, at, askedMs, found);
+    else if (op === "get") {
+      if (found) this.#gotOwn(known, at, process);
+      this.#got(known, at, { askedMs, landedMs, found });
+    }
+  }
+
+  /** "Exists" may be the echo of an own attempt, which is known once it is read: the log ended there then. */
+  #gotOwn(known: Knowledge, at: number, process: SimProcess): void {
+    const made = this.#made.get(at);
+    if (made?.process !== process) return;
+    if (made.atMs - known.logMs <= METADATA_EVIDENCE_AGE_MS_MAX) atEnd(known, made.atMs);
   }
 
   /** What counts is how old the proof was when the entry came to be; hearing of it late makes it no less true. */
   #created(
     known: Knowledge,
     at: number,
-    { askedMs, landedMs, found }: Pick<Answered, "askedMs" | "landedMs" | "found">,
+    { askedMs, landedMs, found }: Times,
   ): void {
     const isOld = known.logMs < 0 || landedMs - known.logMs > METADATA_EVIDENCE_AGE_MS_MAX;
-    if (isOld) known.doubt = { at, isMine: found, isListed: false, isReadBack: false };
-    else if (found) known.logMs = Math.max(known.logMs, askedMs);
+    if (isOld) {
+      known.doubt = { at, isMine: found, askedMs, isListed: false, isReadBack: false };
+    } else if (found) atEnd(known, askedMs);
   }
 
-  #got(known: Knowledge, at: number, askedMs: number, found: boolean): void {
+  /** It says what the position has become, so nothing is believed of the answer. */
+  #gotSnapshot(known: Knowledge, upTo: number): void {
+    if (known.doubt?.isListed === true && known.doubt.at <= upTo) known.doubt = null;
+  }
+
+  #got(known: Knowledge, at: number, { askedMs, landedMs, found }: Times): void {
     const { doubt } = known;
     if (!found) {
-      // Nothing stands there: the log ended here, and nobody had registered behind its end.
-      known.logMs = Math.max(known.logMs, askedMs);
-      known.walMs = Math.max(known.walMs, askedMs);
+      // Nothing stands there: the log ended here, unless the entry was trimmed, which proves nothing.
+      const wasTrimmed = (this.#made.get(at)?.atMs ?? Infinity) <= landedMs;
+      if (!wasTrimmed) atEnd(known, askedMs);
     } else if (doubt !== null && doubt.at === at && doubt.isListed) {
       doubt.isReadBack = true;
+      // Not trimmed by now; but others may have gone on since, and only the create knows that they had not.
       known.logMs = Math.max(known.logMs, askedMs);
+      if (doubt.isMine) known.walMs = Math.max(known.walMs, doubt.askedMs);
     }
   }
 }

@@ -3,6 +3,7 @@
  * log starts. Whatever contradicts it later is a broken promise. Topics are known by id: a name may come back.
  */
 import type { World } from "../world.ts";
+import type { EpochSpan } from "./leader_epochs.ts";
 
 export interface PartitionHistory {
   readonly topicId: string;
@@ -14,6 +15,8 @@ export interface PartitionHistory {
   readonly dates: Map<number, number>;
   /** Largest high watermark that a process of this number, or an older one, has shown. */
   readonly watermarks: Map<number, number>;
+  /** Offsets at which a leader epoch was seen. */
+  readonly epochs: Map<number, EpochSpan>;
   logStart: number;
 }
 
@@ -36,6 +39,7 @@ export class History {
         acknowledged: new Map(),
         dates: new Map(),
         watermarks: new Map(),
+        epochs: new Map(),
         logStart: 0,
       };
       this.#partitions.set(key, found);

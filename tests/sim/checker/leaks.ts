@@ -1,29 +1,39 @@
 /**
  * I11: every object in the store is referred to, or somebody will delete it: the collector (destroyed objects and
  * ids of dead epochs, after T_RETAIN), the recovery or the end of T_SEAL (WAL slots), the trim (log and snapshots).
- * And it does so: at rest nothing is overdue. A put that lands after its name was purged is the one thing that
- * only a listing of all data could find; the simulator notes it and does not count it.
+ * And it does so: at rest nothing is overdue. A put that lands after its name was purged, a failed delete and what
+ * is left of a probe are found by the audit alone: noted before it, and a leak after it.
  */
-import { COLLECT_INTERVAL_MS, OBJECT_RETAIN_AGE_MS_MIN } from "../../../src/lib/limits.ts";
+import {
+  AUDIT_AGE_MS_MIN,
+  COLLECT_INTERVAL_MS,
+  METADATA_SNAPSHOTS_KEPT,
+  METADATA_TRIM_AGE_MS_MIN,
+  OBJECT_RETAIN_AGE_MS_MIN,
+  WAL_SEAL_AGE_MS_MIN,
+} from "../../../src/lib/limits.ts";
 import type { ObjectId, Position } from "../../../src/lib/brand.ts";
 import { walKey as walRowKey } from "../../../src/controller/image.ts";
 import type { State } from "../../../src/controller/state.ts";
 import {
   CLUSTER_KEY,
   logKey,
-  parseDataKey,
-  parseLogKey,
-  parseSnapshotKey,
-  parseWalKey,
+  parseSparseIndexKey,
   PROBE_PREFIX,
 } from "../../../src/object/object_key.ts";
+import { parseDataKey, parseLogKey, parseSnapshotKey, parseWalKey } from "./keys.ts";
 import type { SimProcess } from "../process.ts";
 import type { SimStore } from "../sim_store.ts";
 import type { World } from "../world.ts";
 import type { MetadataChecker } from "./metadata.ts";
 
 /** The collector looks once in an interval, and may have to look twice. */
-const COLLECTED_MS = OBJECT_RETAIN_AGE_MS_MIN + 3 * COLLECT_INTERVAL_MS;
+const LOOKS = 3;
+
+/** What an audit leaves of the log: all from the snapshot on whose trim is the newest that may have happened. */
+interface Kept {
+  readonly boundary: number;
+}
 
 /** Whether an id without a row can still become one, or is still to be swept. */
 function isReserved({ idBlocks }: State, id: ObjectId): boolean {
@@ -37,6 +47,8 @@ export class LeakChecker {
   readonly #store: SimStore;
   readonly #clusterId: string;
   readonly #metadata: MetadataChecker;
+  /** Age past which the deletion of what is garbage is overdue. */
+  readonly #collectedMs: number;
   /**
    * Keys whose newest bytes landed when nobody waited for them any more, or came from a process that slept
    * through its own replacement, and the purge of its ids: only an audit finds such an object.
@@ -49,7 +61,9 @@ export class LeakChecker {
     clusterId: string,
     metadata: MetadataChecker,
     isReplaced: (process: SimProcess) => boolean = () => false,
+    lookMs = COLLECT_INTERVAL_MS,
   ) {
+    this.#collectedMs = OBJECT_RETAIN_AGE_MS_MIN + LOOKS * lookMs;
     this.#world = world;
     this.#store = store;
     this.#clusterId = clusterId;
@@ -71,6 +85,48 @@ export class LeakChecker {
     }
   }
 
+  /** After a healthy node's audit, a day after the last fault. What was trimmed since then its writer deletes. */
+  async checkAudited(): Promise<void> {
+    const kept = { boundary: await this.#boundary() };
+    const oldMs = this.#world.wallMs + this.#store.skewMs - AUDIT_AGE_MS_MIN;
+    for await (const { key, lastModifiedMs } of this.#store.bucket.list("")) {
+      const isOld = lastModifiedMs <= oldMs;
+      const why = this.#strange(key) ?? (isOld ? this.#orphaned(key, kept) : null);
+      if (why !== null) this.#world.violated(`I11: ${key} ${why}, and outlives an audit`);
+    }
+  }
+
+  /** Of snapshots that are older than T_TRIM, the newest with enough newer ones. */
+  async #boundary(): Promise<number> {
+    const found: { at: number; ageMs: number }[] = [];
+    const nowMs = this.#world.wallMs + this.#store.skewMs;
+    for await (const { key, lastModifiedMs } of this.#store.bucket.list("")) {
+      const at = parseSnapshotKey(this.#clusterId, key);
+      if (at !== null) found.push({ at, ageMs: nowMs - lastModifiedMs });
+    }
+    const newestFirst = found.toSorted((a, b) => b.at - a.at);
+    return newestFirst.slice(METADATA_SNAPSHOTS_KEPT - 1)
+      .find(({ ageMs }) => ageMs >= METADATA_TRIM_AGE_MS_MIN)?.at ?? 0;
+  }
+
+  /** What has an owner by its name, and is of no use to it. */
+  #orphaned(key: string, { boundary }: Kept): string | null {
+    const { state } = this.#metadata;
+    if (key.startsWith(PROBE_PREFIX)) return "is left of a probe";
+    const entry = parseLogKey(this.#clusterId, key);
+    if (entry !== null) return entry <= boundary ? "is an entry below a snapshot" : null;
+    const snapshot = parseSnapshotKey(this.#clusterId, key);
+    if (snapshot !== null) return snapshot < boundary ? "is a snapshot too many" : null;
+    const slot = parseWalKey(this.#clusterId, key);
+    if (slot === null) return null;
+    const row = state.wals.get(walRowKey(slot.nodeId, slot.nodeEpoch));
+    if (row === undefined) return null;
+    if (row.state.kind === "sealed") {
+      return slot.slot === row.state.slot ? null : "is a slot of a recovered WAL";
+    }
+    return slot.slot < row.walTrim ? "is a slot below the trim" : null;
+  }
+
   /** After a healthy node had T_RETAIN and some time. */
   async checkCollected(): Promise<void> {
     await this.check();
@@ -89,16 +145,33 @@ export class LeakChecker {
     }
   }
 
+  /** Of a WAL whose seal was older than T_SEAL when somebody last looked nothing is left. */
+  async checkSeals(lookedMs: number): Promise<void> {
+    const { state } = this.#metadata;
+    const newestMs = new Map<string, number>();
+    for await (const { key, lastModifiedMs } of this.#store.bucket.list("")) {
+      const slot = parseWalKey(this.#clusterId, key);
+      if (slot === null) continue;
+      if (state.nodes.get(slot.nodeId)?.epoch === slot.nodeEpoch) continue;
+      const wal = walRowKey(slot.nodeId, slot.nodeEpoch);
+      newestMs.set(wal, Math.max(newestMs.get(wal) ?? 0, lastModifiedMs));
+    }
+    for (const [wal, atMs] of newestMs) {
+      if (lookedMs - atMs < WAL_SEAL_AGE_MS_MIN) continue;
+      this.#world.violated(`I11: the WAL ${wal} outlives its seal`);
+    }
+  }
+
   async #isOverdue(since: Position): Promise<boolean> {
     const entry = await this.#store.bucket.get(logKey(this.#clusterId, since));
-    return entry === null || entry.storeNowMs - entry.lastModifiedMs > COLLECTED_MS;
+    return entry === null || entry.storeNowMs - entry.lastModifiedMs > this.#collectedMs;
   }
 
   /** Why nobody will ever delete it; null when it is as it should be. */
   #strange(key: string): string | null {
     const { state } = this.#metadata;
     if (key === CLUSTER_KEY) return null;
-    // What a start left that was killed in its probe goes with a later start.
+    // What a start left that was killed in its probe goes with a later start, or an audit.
     if (key.startsWith(PROBE_PREFIX)) return null;
     const at = parseLogKey(this.#clusterId, key) ?? parseSnapshotKey(this.#clusterId, key);
     if (at !== null) return at > state.at ? "is ahead of the log" : null;
@@ -107,6 +180,8 @@ export class LeakChecker {
       const isKnown = state.wals.has(walRowKey(slot.nodeId, slot.nodeEpoch));
       return isKnown ? null : "belongs to a WAL that is forgotten";
     }
+    const hinter = parseSparseIndexKey(this.#clusterId, key);
+    if (hinter !== null) return state.nodes.has(hinter) ? null : "is the hint of an unknown node";
     const id = parseDataKey(this.#clusterId, key);
     if (id === null) return "is nothing that a node writes";
     const isKnown = state.objects.has(id) || isReserved(state, id);

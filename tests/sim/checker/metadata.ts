@@ -16,19 +16,18 @@ import {
 import { decodeSnapshot, dumpTables, encodeSnapshot } from "../../../src/controller/snapshot.ts";
 import { Replica } from "../../../src/controller/replica.ts";
 import type { State } from "../../../src/controller/state.ts";
-import { createCodecs } from "../../../src/adapters/codecs.ts";
 import { type ObjectId, type Position } from "../../../src/lib/brand.ts";
 import { equalBytes } from "../../../src/lib/bytes.ts";
 import { crc32c } from "../../../src/lib/crc32c.ts";
 import { messageOf } from "../../../src/lib/errors.ts";
-import { dataKey, parseLogKey, parseSnapshotKey } from "../../../src/object/object_key.ts";
+import type { Uuid } from "../../../src/lib/uuid.ts";
+import { dataKey } from "../../../src/object/object_key.ts";
 import { readIndex } from "../../../src/storage/format/object_reader.ts";
 import type { StreamRange } from "../../../src/storage/ports.ts";
-import type { SimProcess } from "../process.ts";
+import { parseLogKey, parseSnapshotKey } from "./keys.ts";
+import { codecs, type SimProcess } from "../process.ts";
 import type { Landed, SimStore } from "../sim_store.ts";
 import type { World } from "../world.ts";
-
-const codecs = createCodecs();
 
 /** Rows may name their fields in any order. */
 function textOf(state: State): string {
@@ -45,6 +44,8 @@ export class MetadataChecker {
   readonly #clusterId: string;
   readonly #replica: Replica;
   readonly #entries: Uint8Array[] = [];
+  /** The last command of each incarnation that is in the log. */
+  readonly #commands = new Map<Uuid, number>();
   /** Goes on from a snapshot of the first, taken at the last look. */
   #restored: Replica;
   /** Snapshots that nodes wrote. */
@@ -66,6 +67,10 @@ export class MetadataChecker {
     return this.#replica.state;
   }
 
+  lastCommand(incarnation: Uuid): number | undefined {
+    return this.#commands.get(incarnation);
+  }
+
   /** Called with the process behind each registration, in the order of the log. */
   onRegistered: ((process: SimProcess, at: number) => void) | null = null;
 
@@ -82,6 +87,7 @@ export class MetadataChecker {
     try {
       const { entry } = this.#replica.take(bytes);
       this.#restored.take(bytes);
+      this.#commands.set(entry.writer.incarnation, entry.writer.lastCommand);
       const types = entry.records.map(({ type }) => type).join(" ");
       this.#world.note(`metadata ${at}: ${types}`);
       if (types.includes("node-registered")) this.onRegistered?.(process, at);

@@ -27,13 +27,22 @@ export interface Context {
   readonly codecs: Env["codecs"];
   /** Clients begin nothing new once this is set. */
   draining: boolean;
+  /** Nothing is to be seen any more for a while: clients look in once a minute. */
+  resting: boolean;
   /** Clients end at once. */
   over: boolean;
 }
 
+const DRAINING_MS = 2_000;
+const RESTING_MS = 60_000;
+
 /** Clients that have nothing left to do look less often. */
-export function pauseOf({ draining }: Context, random: Random, pauseMs: number): number {
-  return between(random, 0, pauseMs * 2) + (draining ? 2_000 : 0);
+export function pauseOf(
+  { draining, resting }: Context,
+  random: Random,
+  pauseMs: number,
+): number {
+  return between(random, 0, pauseMs * 2) + (resting ? RESTING_MS : draining ? DRAINING_MS : 0);
 }
 
 const LEADERSHIP: readonly ErrorName[] = [

@@ -7,6 +7,7 @@ import { readBatchHeader, splitBatches } from "../../../src/protocol/record_batc
 import { checkContiguous, type ReadRecord } from "../checker/contiguous.ts";
 import { checkWatermark } from "../checker/high_watermark.ts";
 import { watermarkSeen } from "../checker/history.ts";
+import { checkLeaderEpoch } from "../checker/leader_epochs.ts";
 import type { KafkaClient } from "../kafka_client.ts";
 import type { Context } from "./context.ts";
 
@@ -62,8 +63,9 @@ export async function fetchFrom(
   if (code !== 0 || answer === undefined) return failed;
   const records: ReadRecord[] = [];
   for (const batch of splitBatches(answer.records ?? new Uint8Array(0))) {
-    const { batchLength } = readBatchHeader(batch);
+    const { batchLength, baseOffset, partitionLeaderEpoch } = readBatchHeader(batch);
     if (batchLength + 12 > batch.length) break;
+    checkLeaderEpoch(world, past, baseOffset, partitionLeaderEpoch);
     for (const record of readRecords(batch, codecs)) {
       records.push({ offset: record.offset, value: new TextDecoder().decode(record.value!) });
     }

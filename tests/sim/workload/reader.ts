@@ -57,6 +57,7 @@ export class Reader {
         if (answer.code !== 0 && !isTransient(answer.error)) {
           return unexpected(this.#context, `${this.#name} reading`, answer.code);
         }
+        if (answer.records.length === 0 && chance(this.#random, 0.5)) return;
         offset = (answer.records.at(-1)?.offset ?? offset - 1) + 1;
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
