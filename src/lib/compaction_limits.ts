@@ -21,7 +21,7 @@ export const COMPACTION_FOLLOW_MS = 60_000;
 export const COMPACTION_YIELD_MS = 50;
 /** Such pauses of one read at most: a node that is always in a hurry still compacts. */
 export const COMPACTION_YIELDS_MAX = 20;
-/** Range reads of compaction at once: a small share of STORE_READS_MAX that hides a store's latency. */
+/** Range reads of compaction at once, beside STORE_READS_MAX: enough to hide a latency, never behind cold readers. */
 export const COMPACTION_READS_MAX = 8;
 /** Writes of compaction at once: one for each rewrite that runs. */
 export const COMPACTION_WRITES_MAX = 4;

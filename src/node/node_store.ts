@@ -1,19 +1,20 @@
 /** The raw store as the node uses it: metered, limited, and with safe requests repeated. */
 import type { Env } from "../env/env.ts";
 import {
+  COMPACTION_READS_MAX,
   STORE_LOG_READS_MAX,
   STORE_READS_MAX,
   STORE_UPLOADS_MAX,
   STORE_WRITES_MAX,
 } from "../lib/limits.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { limitedStore, storePermits } from "../object/limited.ts";
 import { meteredStore } from "../object/metered.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { type Purpose, requestClass } from "../object/request_class.ts";
 import { retryingStore } from "../object/retrying.ts";
 
-/** Views of one store: permits are shared, requests are counted by who asks. */
+/** Views of one store: permits are shared, but for the reads of compaction; requests are counted by who asks. */
 export type NodeStores = Readonly<Record<Purpose, ObjectStore>>;
 
 function showStorePermits(env: Env, permits: Readonly<Record<string, Semaphore>>): void {
@@ -34,10 +35,13 @@ export function nodeStores(raw: ObjectStore, env: Env): NodeStores {
     uploadsMax: STORE_UPLOADS_MAX,
   });
   const { reads: read, logReads: log, writes: write, uploads: upload } = permits;
-  showStorePermits(env, { read, log, write, upload });
+  // Cold readers of many small objects would keep compaction from making them few.
+  const compaction = new Semaphore(COMPACTION_READS_MAX);
+  showStorePermits(env, { read, log, write, upload, compaction });
   const viewFor = (purpose: Purpose): ObjectStore => {
     const classOf = requestClass(purpose);
-    const limited = limitedStore(meteredStore(raw, { clock, metrics, classOf }), permits);
+    const own = purpose === "compaction" ? { ...permits, reads: compaction } : permits;
+    const limited = limitedStore(meteredStore(raw, { clock, metrics, classOf }), own);
     const onRetry = (op: string, key: string) =>
       metrics.count("skerry_object_store_retries_total", { op, class: classOf(op, key) });
     return retryingStore(limited, { clock, random, onRetry });

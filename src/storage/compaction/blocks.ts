@@ -38,6 +38,11 @@ export function bytesOf(blocks: readonly Pick<IndexEntry, "size">[]): number {
   return blocks.reduce((sum, { size }) => sum + size, 0);
 }
 
+/** Of the bytes of an object. */
+export function deadShare(blocks: readonly SourceBlock[], startOf: StartOf): number {
+  return 1 - bytesOf(liveBlocks(blocks, startOf)) / bytesOf(blocks);
+}
+
 /** By stream and offset: the order inside an object. */
 export function sorted(blocks: readonly SourceBlock[]): SourceBlock[] {
   return blocks.toSorted((a, b) => a.streamId - b.streamId || a.start - b.start);

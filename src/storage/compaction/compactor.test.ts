@@ -149,6 +149,24 @@ describe("compactor", () => {
     assert.equal(own({ world, node }).length, 1);
   });
 
+  test("how much is dead is asked of a few objects in a look, until all were asked", async () => {
+    const at = await withSets(3 * COMPACTION_RUNS_MAX);
+    const { world, node } = at;
+    const compactor = world.compactor(node, { objectsMin: 1_000, forceSplitMs: 1e12 });
+    await world.deleteStream(node, 0);
+    const asked = node.store.count("get");
+    await world.drive(compactor.look());
+    const age = 1;
+    assert.ok(node.store.count("get") - asked <= 2 * COMPACTION_RUNS_MAX + age);
+    for (const stream of [1, 2]) await world.deleteStream(node, stream);
+    for (let look = 0; look < 3; look++) await world.drive(compactor.look());
+    await world.clock.advance(COMPACTION_TIDY_MS);
+    await world.createStreams(node, 1);
+    for (let look = 0; look < 4; look++) await world.drive(compactor.look());
+    assert.equal(sets(at), 0);
+    assert.deepEqual(loud(at), []);
+  });
+
   test("small stream objects are merged, large ones are linked", async () => {
     const merged = await withStreamObjects(8);
     await merged.world.drive(merged.world.compactor(merged.node).look());

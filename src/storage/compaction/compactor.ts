@@ -11,15 +11,15 @@ import {
   COMPACTION_CLOSE_MS,
   COMPACTION_ID_BLOCK,
   COMPACTION_PAUSE_MS,
+  COMPACTION_READS_MAX,
   COMPACTION_RUNS_MAX,
-  COMPACTION_TIDY_MS,
 } from "../../lib/limits.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import type { CompactionManager, ObjectManager, StreamManager, StreamSetRef } from "../ports.ts";
 import type { UploadLoad } from "../storage.ts";
 import { IdPool } from "../upload/id_pool.ts";
 import type { Learned } from "../written_index.ts";
-import { blocksOf, bytesOf, liveBlocks } from "./blocks.ts";
+import { blocksOf, deadShare } from "./blocks.ts";
 import { CompactionBudget } from "./budget.ts";
 import { DataAge } from "./data_age.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION_OPTIONS } from "./options.ts";
@@ -39,6 +39,7 @@ import { SourceReader } from "./source_reader.ts";
 import { fitsBatch, type StreamWork } from "./stream_batch.ts";
 import { StreamPlanner } from "./stream_planner.ts";
 import { runStreams } from "./stream_run.ts";
+import { TidyRound } from "./tidy_round.ts";
 import { Unreadable } from "./unreadable.ts";
 
 export interface CompactorOptions {
@@ -91,7 +92,7 @@ class StoreCompactor implements Compactor {
   #runsLeft = 0;
   #backlogBytes = 0;
   #backlogObjects = 0;
-  #tidied: { readonly at: Position; readonly atMs: number } | null = null;
+  readonly #tidyRound = new TidyRound();
   #cancel: Cancel = () => {};
   #running: Promise<void> | null = null;
 
@@ -177,6 +178,8 @@ class StoreCompactor implements Compactor {
       // However much is left of the other kind, which new uploads may keep so for ever.
       this.#runsLeft = COMPACTION_RUNS_MAX;
       await this.#lookAtStreams();
+      this.#runsLeft = COMPACTION_RUNS_MAX;
+      await this.#tidy();
       this.#seenAt = at;
       this.#failures = 0;
     } catch (error) {
@@ -209,10 +212,9 @@ class StoreCompactor implements Compactor {
   }
 
   async #lookAtSets(): Promise<void> {
-    const owners = this.#options.compaction.setOwners();
-    await this.#tidy(owners);
-    for (const owner of owners) {
-      while (await this.#runSets("split", await this.#tooOld(owner)));
+    const { options } = this.#parts;
+    for (const owner of this.#options.compaction.setOwners()) {
+      while (await this.#runSets("split", await this.#ages.tooOld(this.#sets(owner), options)));
       while (await this.#join(owner));
     }
   }
@@ -228,42 +230,42 @@ class StoreCompactor implements Compactor {
     });
   }
 
-  async #tooOld(owner: NodeId): Promise<readonly StreamSetRef[] | null> {
-    const old = await this.#ages.tooOld(this.#sets(owner), this.#parts.options);
-    return old.length === 0 ? null : old;
-  }
-
-  async #runSets(kind: SetJobKind, objects: readonly StreamSetRef[] | null): Promise<boolean> {
-    if (objects === null) return false;
+  async #runSets(kind: SetJobKind, objects: readonly StreamSetRef[]): Promise<boolean> {
+    if (objects.length === 0) return false;
     return await this.#run(kind, objects, () => runSets(this.#parts, kind, objects));
   }
 
   /** Trims and deletions leave dead blocks in stream set objects; only their indexes tell. */
-  async #tidy(owners: readonly NodeId[]): Promise<void> {
+  async #tidy(): Promise<void> {
     const { compaction, env } = this.#options;
-    const atMs = env.clock.monotonicMs();
-    const at = compaction.position();
-    const last = this.#tidied;
-    if (last !== null && (last.at === at || atMs - last.atMs < COMPACTION_TIDY_MS)) return;
-    for (const owner of owners) await this.#tidySets(this.#sets(owner));
-    if (this.#runsLeft > 0) this.#tidied = { at, atMs };
+    const owned = compaction.setOwners().map((owner) => this.#sets(owner));
+    const nowMs = env.clock.monotonicMs();
+    const chosen = this.#tidyRound.next(owned.flat(), compaction.position(), nowMs);
+    for (const sets of owned) {
+      await this.#tidySets(sets.filter(({ objectId }) => chosen.has(objectId)));
+    }
+    if (this.#tidyRound.hasMore) this.#hasMore = true;
   }
 
   async #tidySets(sets: readonly StreamSetRef[]): Promise<void> {
     const dead: StreamSetRef[] = [];
-    for (const object of sets) {
-      const share = await this.#attempt([object], () => this.#deadShare(object));
-      if (share === 1) dead.push(object);
-      else if (share !== null && share >= DEAD_SHARE) await this.#runSets("tidy", [object]);
+    for (let at = 0; at < sets.length; at += COMPACTION_READS_MAX) {
+      const some = sets.slice(at, at + COMPACTION_READS_MAX);
+      const shares = await Promise.all(
+        some.map((object) => this.#attempt([object], () => this.#deadShare(object))),
+      );
+      for (const [i, share] of shares.entries()) {
+        if (share === 1) dead.push(some[i]!);
+        else if (share !== null && share >= DEAD_SHARE) await this.#runSets("tidy", [some[i]!]);
+      }
     }
-    if (dead.length > 0) await this.#runSets("drop", dead);
+    await this.#runSets("drop", dead);
   }
 
   async #deadShare(object: StreamSetRef): Promise<number> {
     const { streams } = this.#options;
     const blocks = blocksOf(object.objectId, await this.#parts.reader.index(object));
-    const live = liveBlocks(blocks, (stream) => streams.viewStream(stream)?.start ?? null);
-    return 1 - bytesOf(live) / bytesOf(blocks);
+    return deadShare(blocks, (stream) => streams.viewStream(stream)?.start ?? null);
   }
 
   // --- stream objects -------------------------------------------------------------------------
