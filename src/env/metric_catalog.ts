@@ -42,7 +42,7 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
   skerry_object_store_active: row(
     "gauge",
     "permit",
-    "requests under way: read (of data), log (reads of metadata and WAL), write, upload",
+    "requests under way: read (of data), log (reads of metadata and WAL), compaction (its reads of data), write, upload",
   ),
   skerry_object_store_waiting: row(
     "gauge",

@@ -144,7 +144,7 @@ test("compaction whose reads hang holds up no produce, no upload and no hot read
   for (let i = 0; i < 4; i++) await produce();
   await world.clock.advance(60_000);
   const active = await (await world.fetch("/metrics")).text();
-  assert.match(active, /^skerry_object_store_active\{permit="read"\} [1-9]/m, "it hangs");
+  assert.match(active, /^skerry_object_store_active\{permit="compaction"\} [1-9]/m, "it hangs");
   for (let i = 0; i < 10; i++) await produce();
   assert.equal(await world.metric("skerry_log_cache_uncommitted_bytes"), 0, "uploads go on");
   await readsAtOnce(world, new Quirks(q.node), "t");
