@@ -7,6 +7,7 @@ import {
   incarnationOf,
   open,
   OTHER_TOPIC,
+  outcome,
   range,
   register,
   streamObject,
@@ -18,16 +19,10 @@ import {
 } from "../../tests/support/controller_world.ts";
 import { nodeId, objectId, position, streamEpoch, streamId } from "../lib/brand.ts";
 import { LOG_CACHE_BLOCK_STREAMS_MAX, METADATA_ENTRY_BYTES_MAX } from "../lib/limits.ts";
-import type { Command, RefusalReason, Requester } from "./command.ts";
+import type { Command, Requester } from "./command.ts";
 import { decide } from "./decide.ts";
 import { partitionKey, walKey } from "./image.ts";
 import { encodeRecord } from "./record.ts";
-
-function outcome(world: World, command: Command): RefusalReason | "ok" | "no records" {
-  const verdict = world.run(command);
-  if (!verdict.ok) return verdict.reason;
-  return verdict.records.length === 0 ? "no records" : "ok";
-}
 
 type Row = readonly [name: string, command: Command, wanted: ReturnType<typeof outcome>];
 

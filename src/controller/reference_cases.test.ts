@@ -10,6 +10,7 @@ import {
   close,
   CLUSTER,
   open,
+  outcome,
   range,
   register,
   streamObject,
@@ -24,13 +25,7 @@ import { MetadataWorld } from "../../tests/support/metadata_world.ts";
 import { nodeId, objectId, streamEpoch, streamId } from "../lib/brand.ts";
 import { dataKey } from "../object/object_key.ts";
 import { createCollector } from "./collector.ts";
-import type { Command, RefusalReason, Requester } from "./command.ts";
-
-function outcome(world: World, command: Command): RefusalReason | "ok" | "no records" {
-  const verdict = world.run(command);
-  if (!verdict.ok) return verdict.reason;
-  return verdict.records.length === 0 ? "no records" : "ok";
-}
+import type { Command, Requester } from "./command.ts";
 
 function outcomes(world: World, ...commands: readonly Command[]) {
   return commands.map((command) => outcome(world, command));

@@ -3,6 +3,7 @@
  * ids, epochs and positions only move forward. Age says nothing: an old object may be committed in a moment.
  */
 import type { ObjectId, Position } from "../lib/brand.ts";
+import { partitionPoint } from "../lib/partition_point.ts";
 import {
   parseDataKey,
   parseLogKey,
@@ -43,14 +44,8 @@ export class IdBlocks {
   }
 
   of(id: ObjectId): IdBlock | null {
-    let low = 0;
-    let high = this.#sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#sorted[middle]!.to <= id) low = middle + 1;
-      else high = middle;
-    }
-    const block = this.#sorted[low];
+    const sorted = this.#sorted;
+    const block = sorted[partitionPoint(sorted.length, (i) => sorted[i]!.to <= id)];
     return block !== undefined && block.from <= id ? block : null;
   }
 }
@@ -69,7 +64,7 @@ export function createJudge(options: JudgeOptions): Judge {
   return {
     of(key) {
       const id = parseDataKey(clusterId, key);
-      if (id !== null) return dataVerdict(options, blocks, id);
+      if (id !== null) return dataVerdict(image, blocks, id);
       const wal = parseWalKey(clusterId, key);
       if (wal !== null) return walVerdict(image, wal);
       if (key.startsWith(PROBE_PREFIX)) return unreferenced("probe", "left by a probe at start");
@@ -85,7 +80,11 @@ export function createJudge(options: JudgeOptions): Judge {
   };
 }
 
-function dataVerdict({ image }: JudgeOptions, blocks: IdBlocks, id: ObjectId): NameVerdict {
+export function dataVerdict(
+  image: Pick<Image, "objects" | "nextObjectId">,
+  blocks: IdBlocks,
+  id: ObjectId,
+): NameVerdict {
   // A row is read, or is deleted by the collector.
   if (image.objects.has(id)) return KEPT;
   if (id >= image.nextObjectId) {
@@ -99,7 +98,10 @@ function dataVerdict({ image }: JudgeOptions, blocks: IdBlocks, id: ObjectId): N
   return KEPT;
 }
 
-function walVerdict(image: Image, { nodeId, nodeEpoch, slot }: WalKey): NameVerdict {
+export function walVerdict(
+  image: Pick<Image, "wals" | "at">,
+  { nodeId, nodeEpoch, slot }: WalKey,
+): NameVerdict {
   const row = image.wals.get(walKey(nodeId, nodeEpoch));
   if (row === undefined) {
     return nodeEpoch <= image.at

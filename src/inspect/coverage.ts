@@ -6,6 +6,7 @@ import type { StreamRow } from "../controller/image.ts";
 import type { Span } from "../controller/ranges.ts";
 import type { State } from "../controller/state.ts";
 import type { StreamId } from "../lib/brand.ts";
+import { partitionPoint } from "../lib/partition_point.ts";
 import type { StreamRange } from "../storage/ports.ts";
 import { damage, type Report } from "./finding.ts";
 
@@ -34,14 +35,7 @@ export class SpanSet {
   }
 
   #firstEndingAtOrAfter(offset: number): number {
-    let low = 0;
-    let high = this.#spans.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#spans[middle]!.end < offset) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return partitionPoint(this.#spans.length, (i) => this.#spans[i]!.end < offset);
   }
 }
 

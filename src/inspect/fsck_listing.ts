@@ -1,7 +1,6 @@
 /** Every key of the bucket in one listing: whose it is, and what nobody needs any more. */
 import { walKey as walRowKey } from "../controller/image.ts";
-import { spanContains } from "../controller/ranges.ts";
-import { IdBlocks } from "../controller/unreferenced.ts";
+import { dataVerdict, IdBlocks, type NameVerdict, walVerdict } from "../controller/unreferenced.ts";
 import type { State } from "../controller/state.ts";
 import type { ObjectId } from "../lib/brand.ts";
 import {
@@ -70,31 +69,19 @@ class Listing {
       if (row.state === "committed") return;
       return await this.#reclaimable("garbage", info, "destroyed; the node deletes it in time");
     }
-    if (id >= this.#state.nextObjectId) {
-      const detail = `object ${id} was never reserved: the end of the metadata log is lost`;
-      return await this.#report(damage("ahead", info.key, detail));
-    }
-    const block = this.#blocks.of(id);
-    if (block === null || spanContains(block.purged, id)) {
-      return await this.#reclaimable("orphan", info, "deleted before, and written once more");
-    }
-    const { nodeId, epoch, sweptAt } = block;
+    const verdict = dataVerdict(this.#state, this.#blocks, id);
+    if (verdict.kind !== "kept") return await this.#unnamed(info, verdict);
+    const { nodeId, epoch, sweptAt } = this.#blocks.of(id)!;
     const when = sweptAt === null ? "a start of the node sweeps it" : "the node deletes it in time";
     const detail = `never committed by node ${nodeId} epoch ${epoch}; ${when}`;
     await this.#reclaimable("garbage", info, detail);
   }
 
-  async #slot(info: ObjectInfo, { nodeId, nodeEpoch, slot }: WalKey): Promise<void> {
+  async #slot(info: ObjectInfo, wal: WalKey): Promise<void> {
+    const { nodeId, nodeEpoch, slot } = wal;
     const name = walRowKey(nodeId, nodeEpoch);
     const row = this.#state.wals.get(name);
-    if (row === undefined) {
-      if (nodeEpoch <= this.#state.at) {
-        return await this.#reclaimable("orphan", info, "of a WAL that was recovered and forgotten");
-      }
-      const detail = `node ${nodeId} epoch ${nodeEpoch} never registered: ` +
-        "the end of the metadata log is lost";
-      return await this.#report(damage("ahead", info.key, detail));
-    }
+    if (row === undefined) return await this.#unnamed(info, walVerdict(this.#state, wal));
     const slots = this.wals.get(name) ?? new Map<number, number>();
     this.wals.set(name, slots);
     slots.set(slot, info.size);
@@ -106,6 +93,16 @@ class Listing {
     if (slot < row.walTrim) {
       await this.#reclaimable("garbage", info, "a WAL slot that is uploaded");
     }
+  }
+
+  /** What the metadata does not name, in the words of the audit. */
+  async #unnamed(info: ObjectInfo, verdict: NameVerdict): Promise<void> {
+    if (verdict.kind === "kept") return;
+    if (verdict.kind === "unreferenced") {
+      return await this.#reclaimable("orphan", info, verdict.detail);
+    }
+    const detail = `${verdict.detail}: the end of the metadata log is lost`;
+    await this.#report(damage("ahead", info.key, detail));
   }
 
   async #reclaimable(

@@ -6,6 +6,7 @@
 import type { Offset } from "../lib/brand.ts";
 import { ByteReader, ByteWriter } from "../lib/bytes.ts";
 import { LOG_SCAN_BYTES } from "../lib/limits.ts";
+import { partitionPoint } from "../lib/partition_point.ts";
 import type { Stream } from "../stream/stream.ts";
 import { scan, type Slice } from "./slice.ts";
 
@@ -59,12 +60,6 @@ export function lookupTime(
   timestampMs: number,
   baseOffset: Offset,
 ): TimeEntry {
-  let low = 0;
-  let high = entries.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (entries[middle]!.timestampMs <= timestampMs) low = middle + 1;
-    else high = middle;
-  }
-  return entries[low - 1] ?? { timestampMs: -1, offset: baseOffset };
+  const after = partitionPoint(entries.length, (i) => entries[i]!.timestampMs <= timestampMs);
+  return entries[after - 1] ?? { timestampMs: -1, offset: baseOffset };
 }

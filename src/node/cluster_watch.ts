@@ -1,8 +1,8 @@
 /**
  * Whether the store still holds our cluster. The metadata log cannot tell: it looks for the next entry, which is
  * absent in an emptied store as well, and would be created there. So the cluster object is looked at now and then;
- * when it is gone, names another cluster or was made anew without our log, twice in a row, the node ends: what is acknowledged from then on would
- * lie in a store that nobody can read.
+ * when it is gone, names another cluster or was made anew without our log, twice in a row, the node ends: what is
+ * acknowledged from then on would lie in a store that nobody can read.
  */
 import type { Cancel } from "../env/clock.ts";
 import { sleep } from "../env/clock.ts";

@@ -5,8 +5,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { METADATA_POLL_MS, UPLOAD_INTERVAL_MS } from "../../src/lib/limits.ts";
-import { errorName } from "../../src/protocol/error_code.ts";
-import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { batch, Quirks } from "../quirks/quirks.ts";
 import type { FaultPlan } from "../support/faulty_store.ts";
 import { committedOffset, drive, FaultWorld, readsAtOnce } from "./world.ts";
@@ -97,16 +95,7 @@ test("a commit that goes back while a later one is under way is the last word", 
   const q = await world.start();
   await drive(world.clock, q.topic("t"));
   const commit = async (offset: number) => {
-    const answer = await new Quirks(q.node).call(offsetCommitApi, 8, {
-      groupId: "faults",
-      generationIdOrMemberEpoch: -1,
-      memberId: "",
-      topics: [{
-        name: "t",
-        partitions: [{ partitionIndex: 0, committedOffset: offset, committedMetadata: "" }],
-      }],
-    });
-    assert.equal(errorName(answer.topics[0]!.partitions[0]!.errorCode), "NONE");
+    assert.equal(await new Quirks(q.node).commit("faults", "t", offset), "NONE");
   };
   await drive(world.clock, commit(5));
   world.store.setPlan(({ op }) => op === "put" ? { kind: "delay", delayMs: 1_000 } : undefined);

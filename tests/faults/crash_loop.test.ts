@@ -7,7 +7,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { errorName, isRetriable } from "../../src/protocol/error_code.ts";
 import { sleep } from "../../src/env/clock.ts";
-import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { createTopicsApi } from "../../src/protocol/message/19_create_topics.ts";
 import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
 import { batch } from "../quirks/quirks.ts";
@@ -36,19 +35,6 @@ async function createTopic(world: FaultWorld): Promise<string> {
     topics: [{ name: "t", numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }],
   });
   return errorName(answer.topics[0]!.errorCode);
-}
-
-async function commit(world: FaultWorld, offset: number): Promise<string> {
-  const answer = await world.q.call(offsetCommitApi, 8, {
-    groupId: "faults",
-    generationIdOrMemberEpoch: -1,
-    memberId: "",
-    topics: [{
-      name: "t",
-      partitions: [{ partitionIndex: 0, committedOffset: offset, committedMetadata: "" }],
-    }],
-  });
-  return errorName(answer.topics[0]!.partitions[0]!.errorCode);
 }
 
 async function producerId(world: FaultWorld): Promise<number> {
@@ -80,13 +66,13 @@ async function scenario(world: FaultWorld, plan: FaultPlan, done: Acknowledged):
   };
   await produce(0);
   await produce(1);
-  await untilDone(world, () => commit(world, 1));
+  await untilDone(world, () => world.q.commit("faults", "t", 1));
   done.committed = 1;
   await world.q.node.close();
   done.closed = 1;
   await world.begin(plan);
   await produce(2);
-  await untilDone(world, () => commit(world, 2));
+  await untilDone(world, () => world.q.commit("faults", "t", 2));
   done.committed = 2;
   await world.q.node.close();
   done.closed = 2;

@@ -1,8 +1,6 @@
 /** A node that nobody writes to costs nothing: no PUT, whatever its consumers do, from 15 minutes after the last write. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { errorName } from "../../src/protocol/error_code.ts";
-import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { GroupMember } from "../quirks/group_member.ts";
 import { batch, Quirks } from "../quirks/quirks.ts";
 import { drive, FaultWorld } from "./world.ts";
@@ -33,16 +31,9 @@ class IdleConsumer {
   async beat(): Promise<void> {
     assert.equal(await this.#member.beat(), "NONE");
     assert.equal((await this.#q.fetch("t", this.#end)).error, "NONE");
-    const committed = await this.#q.call(offsetCommitApi, 8, {
-      groupId: this.#group,
-      generationIdOrMemberEpoch: this.#member.generation,
-      memberId: this.#member.id,
-      topics: [{
-        name: "t",
-        partitions: [{ partitionIndex: 0, committedOffset: this.#end, committedMetadata: "" }],
-      }],
-    });
-    assert.equal(errorName(committed.topics[0]!.partitions[0]!.errorCode), "NONE");
+    const { generation, id: memberId } = this.#member;
+    const committed = this.#q.commit(this.#group, "t", this.#end, { generation, memberId });
+    assert.equal(await committed, "NONE");
   }
 }
 

@@ -7,7 +7,6 @@ import { type ErrorName, errorName, isRetriable } from "../../src/protocol/error
 import { sleep } from "../../src/env/clock.ts";
 import { createMemoryStore } from "../../src/object/memory.ts";
 import type { ObjectStore } from "../../src/object/object_store.ts";
-import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { offsetFetchApi } from "../../src/protocol/message/09_offset_fetch.ts";
 import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
 import { batch, batchesOf, Quirks, textOf } from "../quirks/quirks.ts";
@@ -264,16 +263,7 @@ export class Committer extends Client {
   }
 
   protected async attempt(i: number): Promise<string | null> {
-    const answer = await this.#q.call(offsetCommitApi, 8, {
-      groupId: "faults",
-      generationIdOrMemberEpoch: -1,
-      memberId: "",
-      topics: [{
-        name: this.#topic,
-        partitions: [{ partitionIndex: 0, committedOffset: i, committedMetadata: "" }],
-      }],
-    });
-    return retriable(errorName(answer.topics[0]!.partitions[0]!.errorCode));
+    return retriable(await this.#q.commit("faults", this.#topic, i));
   }
 }
 

@@ -7,9 +7,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { errorName } from "../../src/protocol/error_code.ts";
 import { deleteTopicsApi } from "../../src/protocol/message/20_delete_topics.ts";
-import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
 import { drive, FaultWorld } from "../faults/world.ts";
 import { GroupMember, stableGroup } from "../quirks/group_member.ts";
@@ -75,19 +73,8 @@ async function produceRound(): Promise<void> {
 }
 
 async function commit(groupId: string, offset: number): Promise<void> {
-  const answer = await drive(
-    clock,
-    world.q.call(offsetCommitApi, 8, {
-      groupId,
-      generationIdOrMemberEpoch: -1,
-      memberId: "",
-      topics: [{
-        name: "orders",
-        partitions: [{ partitionIndex: 0, committedOffset: offset, committedMetadata: "meta" }],
-      }],
-    }),
-  );
-  assert.equal(errorName(answer.topics[0]!.partitions[0]!.errorCode), "NONE");
+  const committing = world.q.commit(groupId, "orders", offset, { metadata: "meta" });
+  assert.equal(await drive(clock, committing), "NONE");
 }
 
 // First life: topics, uploads without compaction, then kill -9.

@@ -10,6 +10,7 @@ import { type ErrorName, errorName } from "../../src/protocol/error_code.ts";
 import { produceApi } from "../../src/protocol/message/00_produce.ts";
 import { fetchApi } from "../../src/protocol/message/01_fetch.ts";
 import { metadataApi } from "../../src/protocol/message/03_metadata.ts";
+import { offsetCommitApi } from "../../src/protocol/message/08_offset_commit.ts";
 import { createTopicsApi } from "../../src/protocol/message/19_create_topics.ts";
 import {
   type BatchHeader,
@@ -29,6 +30,12 @@ export interface RecordInput {
   readonly key?: string | null;
   readonly value?: string | null;
   readonly timestamp?: number;
+}
+
+export interface CommitOptions {
+  readonly generation?: number;
+  readonly memberId?: string;
+  readonly metadata?: string;
 }
 
 export interface BatchOptions {
@@ -196,6 +203,25 @@ export class Quirks {
     const answer = await this.call(fetchApi, version, fetchRequest(topic, fetchOffset, options));
     assert.equal(errorName(answer.errorCode), "NONE");
     return named(answer.responses[0]!.partitions[0]!);
+  }
+
+  /** Of a simple consumer, unless a member is named; partition 0. The error's name. */
+  async commit(
+    groupId: string,
+    topic: string,
+    committedOffset: number,
+    { generation = -1, memberId = "", metadata = "" }: CommitOptions = {},
+  ): Promise<ErrorName> {
+    const answer = await this.call(offsetCommitApi, 8, {
+      groupId,
+      generationIdOrMemberEpoch: generation,
+      memberId,
+      topics: [{
+        name: topic,
+        partitions: [{ partitionIndex: 0, committedOffset, committedMetadata: metadata }],
+      }],
+    });
+    return errorName(answer.topics[0]!.partitions[0]!.errorCode);
   }
 
   async metadata(topics: readonly string[] | null, version = 9, allowAutoTopicCreation = false) {

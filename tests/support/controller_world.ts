@@ -11,7 +11,7 @@ import {
   type StreamId,
   streamId,
 } from "../../src/lib/brand.ts";
-import type { Command, Requester, Results } from "../../src/controller/command.ts";
+import type { Command, RefusalReason, Requester, Results } from "../../src/controller/command.ts";
 import { apply } from "../../src/controller/apply.ts";
 import { type AnyVerdict, decide } from "../../src/controller/decide.ts";
 import {
@@ -149,6 +149,12 @@ export class World {
       internal: false,
     });
   }
+}
+
+export function outcome(world: World, command: Command): RefusalReason | "ok" | "no records" {
+  const verdict = world.run(command);
+  if (!verdict.ok) return verdict.reason;
+  return verdict.records.length === 0 ? "no records" : "ok";
 }
 
 export function open(who: Requester, stream: StreamId, epoch: number): Command {

@@ -30,42 +30,33 @@ function large<Q>(one: Case<Q>): Case<unknown> {
 
 const common = { timeoutMs: 1000, validateOnly: false };
 
+function listOffsets(partitionOf: (i: number) => number) {
+  return (elements: (make: (i: number) => object) => never[]) => ({
+    replicaId: -1,
+    isolationLevel: 0,
+    timeoutMs: 0,
+    topics: [{
+      name: "t",
+      partitions: elements((i) => ({
+        partitionIndex: partitionOf(i),
+        currentLeaderEpoch: -1,
+        timestamp: -1,
+        maxNumOffsets: 1,
+      })),
+    }],
+  });
+}
+
 const CASES: Readonly<Record<string, Case<unknown>>> = {
   "ListOffsets, one partition again and again": large({
     handler: listOffsetsHandler,
     version: 1,
-    request: (elements) => ({
-      replicaId: -1,
-      isolationLevel: 0,
-      timeoutMs: 0,
-      topics: [{
-        name: "t",
-        partitions: elements(() => ({
-          partitionIndex: 0,
-          currentLeaderEpoch: -1,
-          timestamp: -1,
-          maxNumOffsets: 1,
-        })),
-      }],
-    }),
+    request: listOffsets(() => 0),
   }),
   "ListOffsets, distinct partitions": large({
     handler: listOffsetsHandler,
     version: 1,
-    request: (elements) => ({
-      replicaId: -1,
-      isolationLevel: 0,
-      timeoutMs: 0,
-      topics: [{
-        name: "t",
-        partitions: elements((i) => ({
-          partitionIndex: i,
-          currentLeaderEpoch: -1,
-          timestamp: -1,
-          maxNumOffsets: 1,
-        })),
-      }],
-    }),
+    request: listOffsets((i) => i),
   }),
   "CreateTopics, bad names": large({
     handler: createTopicsHandler,

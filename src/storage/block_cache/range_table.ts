@@ -1,5 +1,6 @@
 /** The stream ranges of one stream set object, 24 bytes each: what remains of an index for searching. */
 import { type Offset, type StreamId, streamId } from "../../lib/brand.ts";
+import { partitionPoint } from "../../lib/partition_point.ts";
 import type { StreamRange } from "../ports.ts";
 
 const FIELDS = 3;
@@ -32,17 +33,11 @@ export class RangeTable {
 
   holds(stream: StreamId, offset: Offset): boolean {
     const fields = this.#fields;
-    let low = 0;
-    let high = fields.length / FIELDS;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const at = middle * FIELDS;
-      const isBehind = fields[at]! > stream ||
-        (fields[at] === stream && fields[at + 1]! > offset);
-      if (isBehind) high = middle;
-      else low = middle + 1;
-    }
-    const at = (low - 1) * FIELDS;
-    return low > 0 && fields[at] === stream && offset < fields[at + 2]!;
+    const after = partitionPoint(this.count, (i) => {
+      const at = i * FIELDS;
+      return fields[at]! < stream || (fields[at] === stream && fields[at + 1]! <= offset);
+    });
+    const at = (after - 1) * FIELDS;
+    return after > 0 && fields[at] === stream && offset < fields[at + 2]!;
   }
 }

@@ -1,6 +1,7 @@
 /** Ranges of one stream in stream set objects of one node, sorted; some of them when there is no room for all. */
 import type { ObjectId, Offset } from "../../lib/brand.ts";
 import { SPARSE_RANGES_KEPT } from "../../lib/limits.ts";
+import { partitionPoint } from "../../lib/partition_point.ts";
 import type { SparseRange } from "../format/sparse_index.ts";
 
 export class SparseRanges {
@@ -20,14 +21,7 @@ export class SparseRanges {
 
   /** How many begin at or before the offset. */
   #countUpTo(offset: Offset): number {
-    let low = 0;
-    let high = this.#ranges.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#ranges[middle]!.start <= offset) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return partitionPoint(this.#ranges.length, (i) => this.#ranges[i]!.start <= offset);
   }
 
   /** The last range that begins at or before the offset. It may end before it: what follows is missing then. */

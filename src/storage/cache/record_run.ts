@@ -1,18 +1,12 @@
 /** Searching records that are sorted by offset: log cache and block cache share it. */
 import type { Offset } from "../../lib/brand.ts";
+import { partitionPoint } from "../../lib/partition_point.ts";
 import { listOf, type RecordList } from "../record_list.ts";
 import type { StreamRecord } from "../stream_record.ts";
 
 /** Index of the first record that ends behind the offset. */
 export function firstEndingAfter(records: RecordList, offset: Offset): number {
-  let low = 0;
-  let high = records.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (records.endAt(middle) <= offset) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return partitionPoint(records.length, (i) => records.endAt(i) <= offset);
 }
 
 /** Collects records up to an end offset and a byte budget; the first record always fits. */

@@ -173,13 +173,12 @@ class StoreCompactor implements Compactor {
     this.#backlogBytes = 0;
     this.#backlogObjects = 0;
     try {
-      this.#runsLeft = COMPACTION_RUNS_MAX;
-      await this.#lookAtSets();
-      // However much is left of the other kind, which new uploads may keep so for ever.
-      this.#runsLeft = COMPACTION_RUNS_MAX;
-      await this.#lookAtStreams();
-      this.#runsLeft = COMPACTION_RUNS_MAX;
-      await this.#tidy();
+      const kinds = [() => this.#lookAtSets(), () => this.#lookAtStreams(), () => this.#tidy()];
+      for (const lookAtKind of kinds) {
+        // However much is left of the others, which new uploads may keep so for ever.
+        this.#runsLeft = COMPACTION_RUNS_MAX;
+        await lookAtKind();
+      }
       this.#seenAt = at;
       this.#failures = 0;
     } catch (error) {

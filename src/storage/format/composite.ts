@@ -7,6 +7,7 @@
  */
 import { type ObjectId, objectId, type Offset, type StreamId } from "../../lib/brand.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../lib/bytes.ts";
+import { partitionPoint } from "../../lib/partition_point.ts";
 import { decodeFooter, encodeFooter } from "./footer.ts";
 import { encodeIndex, INDEX_ENTRY_BYTES, IndexBlock, type IndexEntry } from "./index_block.ts";
 
@@ -101,14 +102,7 @@ export class CompositeIndex {
 
   /** The link that holds the offset. */
   at(offset: Offset): LinkIndex | null {
-    let low = 0;
-    let high = this.links.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.links[middle]!.end <= offset) low = middle + 1;
-      else high = middle;
-    }
-    const link = this.links[low];
+    const link = this.links[partitionPoint(this.links.length, (i) => this.links[i]!.end <= offset)];
     return link !== undefined && link.start <= offset ? link : null;
   }
 }

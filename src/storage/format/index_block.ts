@@ -9,6 +9,7 @@
 import { type Offset, type StreamId, streamId } from "../../lib/brand.ts";
 import { DecodeError, getInt64, setInt64, viewOf } from "../../lib/bytes.ts";
 import { STREAM_RECORD_HEADER_BYTES } from "../../lib/limits.ts";
+import { partitionPoint } from "../../lib/partition_point.ts";
 import type { StreamRange } from "../ports.ts";
 import { DATA_BLOCK_HEADER_BYTES } from "./data_block.ts";
 
@@ -86,18 +87,11 @@ export class IndexBlock {
 
   /** Index of the last entry at or before (stream, offset); -1 when all lie behind. */
   #floor(stream: StreamId, offset: Offset): number {
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const at = middle * INDEX_ENTRY_BYTES;
+    return partitionPoint(this.count, (i) => {
+      const at = i * INDEX_ENTRY_BYTES;
       const found = getInt64(this.#view, at);
-      const before = found < stream ||
-        (found === stream && getInt64(this.#view, at + 8) <= offset);
-      if (before) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
+      return found < stream || (found === stream && getInt64(this.#view, at + 8) <= offset);
+    }) - 1;
   }
 
   /**
