@@ -60,7 +60,7 @@ function show(range: Range): string {
   return range === NEVER ? "none" : `${range.from}-${range.to}`;
 }
 
-const NUMBER = /^u?int\d+$/;
+const NUMBER = /^(?:u?int\d+|float64)$/;
 
 /** The value that Kafka gives to the field when it is absent, in our representation. */
 function defaultOf(field: JsonField): unknown {

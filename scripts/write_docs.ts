@@ -10,8 +10,12 @@ import { BROKER_PROPERTIES } from "../src/broker/broker_properties.ts";
 import { TOPIC_PROPERTIES } from "../src/broker/topic_properties.ts";
 import { environmentName, OPTION_NAMES, OPTIONS } from "../src/config/options.ts";
 import type { Property } from "../src/broker/property.ts";
+import { COMMANDS } from "../src/cli/kafka/run.ts";
+import { EXIT_ROWS, usageLine } from "../src/cli/kafka/help.ts";
+import { COMMON_OPTIONS, type OptionSpec } from "../src/cli/kafka/syntax.ts";
 import { METRICS } from "../src/env/metric_catalog.ts";
 import * as limits from "../src/lib/limits.ts";
+import { SECTIONS } from "../tests/differential/allowed.ts";
 
 const HANDLERS = "src/broker/api";
 const REGION = /(<!-- from the code: (\S+) -->\n)([\s\S]*?)(<!-- end -->)/g;
@@ -43,9 +47,34 @@ function apiSection(file: string): string[] {
   return [`## ${match[1]} (${match[2]}): ${match[3]}`, "", ...list, ""];
 }
 
+function handlers(): string[] {
+  return readdirSync(HANDLERS).filter((file) => /^\d\d_.*(?<!\.test)\.ts$/.test(file)).toSorted();
+}
+
 function apis(): string[] {
-  return readdirSync(HANDLERS).filter((file) => /^\d\d_.*(?<!\.test)\.ts$/.test(file))
-    .toSorted().flatMap(apiSection);
+  return handlers().flatMap(apiSection);
+}
+
+// --- docs/kafka_differences.md -------------------------------------------------------------------
+
+/** What the heads of the handlers call deviations. */
+function deviations(): string[] {
+  const items = handlers().flatMap((file) => {
+    const [title, , ...lines] = apiSection(file);
+    const name = title!.replace("## ", "").replace(/ \(.*/, "");
+    const found = lines.find((line) => line.startsWith("- **Deviations.**"));
+    return found === undefined ? [] : [found.replace("Deviations", name)];
+  });
+  return [...items, ""];
+}
+
+/** The reasons of the comparison with Kafka, once each. */
+function comparedAnswers(): string[] {
+  return SECTIONS.flatMap(({ title, rules }) => {
+    const reasons = new Set(rules.map(({ reason }) => reason));
+    const own = [...reasons].filter((reason) => !reason.startsWith("Follows from"));
+    return [`### ${title}`, "", ...own.map((reason) => `- ${reason}`), ""];
+  });
 }
 
 // --- docs/formats.md ----------------------------------------------------------------------------
@@ -81,11 +110,11 @@ function options(): string[] {
 }
 
 function properties(all: readonly Property[]): string[] {
-  const rows = all.map(({ name, fallback, type, words, documentation }) => [
+  const rows = all.map(({ name, fallback, type, words, documentation, dynamic }) => [
     code(name),
     words === undefined ? type : words.join(", "),
     code(fallback),
-    documentation,
+    dynamic === true ? `${documentation} Live.` : documentation,
   ]);
   return table(["property", "type", "default", "what"], rows);
 }
@@ -105,7 +134,9 @@ function amount(name: string, value: number): string {
 function limitRows(): string[] {
   const files = [
     "src/lib/limits.ts",
+    "src/lib/clean_limits.ts",
     "src/lib/compaction_limits.ts",
+    "src/lib/transaction_limits.ts",
     "src/lib/read_limits.ts",
     "src/lib/http_limits.ts",
   ];
@@ -130,8 +161,40 @@ function metrics(): string[] {
   return table(["metric", "type", "labels", "what", "when it is bad"], rows);
 }
 
+function optionTable(all: Readonly<Record<string, OptionSpec>>): string[] {
+  const rows = Object.entries(all).map(([name, { value, short, fallback, help }]) => [
+    code(`--${name}${value === null ? "" : ` ${value}`}`) +
+    (short === undefined ? "" : `, ${code(`-${short}`)}`),
+    code(fallback ?? ""),
+    help,
+  ]);
+  return rows.length === 0 ? [] : table(["option", "default", "what"], rows);
+}
+
+/** docs/cli.md: every command with its options. */
+function commands(): string[] {
+  return [
+    "Options of all of them:",
+    "",
+    ...optionTable(COMMON_OPTIONS),
+    ...COMMANDS.flatMap((command) => [
+      `### ${command.name}`,
+      "",
+      code(usageLine(command)),
+      "",
+      command.help,
+      "",
+      ...optionTable(command.options),
+    ]),
+  ];
+}
+
 const TABLES: Readonly<Record<string, () => string[]>> = {
   "apis": apis,
+  "deviations": deviations,
+  "compared-answers": comparedAnswers,
+  "cli": commands,
+  "cli-exits": () => table(["exit code", "meaning"], EXIT_ROWS.map((row) => row.map(String))),
   "options": options,
   "broker-properties": () => properties([...BROKER_PROPERTIES.values()]),
   "topic-properties": () => properties(TOPIC_PROPERTIES),

@@ -203,6 +203,16 @@ test("decisions are numbered, dated and complete", () => {
   }
 });
 
+test("docs/durability.md names tests that exist", () => {
+  const page = readFileSync("docs/durability.md", "utf8").replace(/\s+/g, " ");
+  const named = [...page.matchAll(/`([\w./]+\.test\.ts)`(?:: "([^"]+)")?/g)];
+  assert.ok(named.length > 15);
+  const missing = named.filter(([, file, name = ""]) =>
+    !readFileSync(file!, "utf8").includes(name)
+  );
+  assert.deepEqual(missing.map(([text]) => text), []);
+});
+
 /** Lines of shell snippets, with the lines that they go on in. */
 function shellLines(): { page: string; words: string[] }[] {
   return pages.flatMap(blocksOf).filter(({ language }) => language === "sh").flatMap(
@@ -229,7 +239,7 @@ test("serve snippets are accepted as they stand", () => {
 });
 
 /** Run or checked by a test of its own, here or in `tests/e2e/binary.test.ts`. */
-const TESTED = /^(curl|(\.\/dist\/)?skerry|npm|npx|bun|export|\.\/compile\.sh)$/;
+const TESTED = /^(curl|printf|(\.\/dist\/)?skerry|npm|npx|bun|export|\.\/compile\.sh)$/;
 
 test("every other shell snippet names a file that can be run", () => {
   const others = shellLines().map(({ page, words }) => ({
@@ -296,6 +306,29 @@ test("skerry snippets of the tools work as they stand", async () => {
     }));
   } finally {
     rmSync(folder, { recursive: true });
+  }
+});
+
+test("docs/cli.md works from top to bottom, and so does the example of the README", async () => {
+  const readme = blocksOf("README.md").filter(({ code }) => /^printf .*skerry/.test(code));
+  const blocks = [...blocksOf("docs/cli.md"), ...readme].filter(({ language }) =>
+    language === "sh"
+  );
+  assert.equal(readme.length, 1);
+  assert.ok(blocks.length >= 6, "no snippets were found");
+  const node = await createBroker({
+    store: "memory:",
+    httpListen: "off",
+    kafka: { "group.initial.rebalance.delay.ms": "0" },
+  });
+  try {
+    const main = `${resolve("node_modules/.bin/bun")} ${resolve("src/cli/main.ts")}`;
+    const skerry = `skerry() { ${main} "$@" -b ${node.kafka.host}:${node.kafka.port}; }`;
+    const script = [skerry, ...blocks.map((block) => block.code)].join("\n");
+    const { code, output } = await run("sh", ["-exc", script]);
+    assert.equal(code, 0, output);
+  } finally {
+    await node.close();
   }
 });
 

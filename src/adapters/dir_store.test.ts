@@ -163,6 +163,21 @@ test("errors of the file system become faults that can heal", () => {
   }
 });
 
+test("a listing during which the directory is moved away is an outage, not shorter", async () => {
+  const { path, store } = await open();
+  await Promise.all(["a/1", "b/1", "b/2", "c/1"].map((key) => store.put(key, BODY)));
+  for (const anyOrder of [false, true]) {
+    const listing = store.list("", { anyOrder })[Symbol.asyncIterator]();
+    assert.equal((await listing.next()).value?.key, "a/1");
+    await rename(path, `${path}-away`);
+    const rest = (async () => {
+      while ((await listing.next()).done !== true);
+    })();
+    await assert.rejects(rest, (error) => isFault(error, "store-unavailable"));
+    await rename(`${path}-away`, path);
+  }
+});
+
 test("a directory that is emptied or moved away is an outage, and nothing is made anew in it", async () => {
   const { path: root, store } = await open();
   const away = `${root}-away`;

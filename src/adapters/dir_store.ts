@@ -180,6 +180,8 @@ class DirStore implements ObjectStore {
     try {
       await this.#absent();
       yield* walkKeys(this.#root, prefix, startAfter);
+      // What was moved away on the way looked like the end.
+      await this.#absent();
     } catch (error) {
       throw fileFault(error, `list ${prefix}`);
     }

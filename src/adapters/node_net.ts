@@ -1,5 +1,5 @@
 /** The TCP port on node:net, which Bun, Deno and Node all have. */
-import { createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { setImmediate, setTimeout } from "node:timers";
 import type { Connection, Listener, Listening, ListenOptions } from "../env/listener.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
@@ -158,4 +158,27 @@ function listen(
 
 export function nodeListener(): Listener {
   return { listen };
+}
+
+/** A connection to somebody else's port. Rejects with a retriable fault when there is none in time. */
+export function connectTo(host: string, port: number, timeoutMs: number): Promise<Connection> {
+  const socket = connect({ host, port });
+  return new Promise((resolve, reject) => {
+    const refuse = (why: string) => {
+      socket.destroy();
+      const message = `Cannot connect to ${host}:${port}: ${why}`;
+      reject(new FaultError("closed", message, { retriable: true }));
+    };
+    const refused = (error: Error & { code?: string }) => refuse(error.code ?? error.message);
+    const late = setTimeout(() => refuse(`no answer within ${timeoutMs} ms`), timeoutMs);
+    // An error that comes after the refusal has nobody left to tell.
+    socket.on("error", (error) => {
+      clearTimeout(late);
+      refused(error);
+    });
+    socket.once("connect", () => {
+      clearTimeout(late);
+      resolve(new NodeConnection(socket));
+    });
+  });
 }

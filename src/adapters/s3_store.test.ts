@@ -1,15 +1,17 @@
 /** The S3 adapter where servers misbehave; the contract suite covers those that behave. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import type { Clock } from "../env/clock.ts";
 import { silentLogger } from "../env/logger.ts";
 import { seededRandom } from "../env/random.ts";
 import { isFault, messageOf } from "../lib/errors.ts";
+import { STORE_ATTEMPTS_MAX, STORE_REQUEST_TIMEOUT_MS } from "../lib/limits.ts";
 import { createExactly } from "../object/create.ts";
 import type { ObjectStore } from "../object/object_store.ts";
 import { probeStore } from "../object/probe.ts";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { startS3Server } from "../../tests/support/s3_server.ts";
-import type { S3Fault, S3Server } from "../../tests/support/s3_server.ts";
+import type { S3Call, S3Fault, S3Server } from "../../tests/support/s3_server.ts";
 import { systemTestClock } from "../../tests/support/system_test_clock.ts";
 import { openS3Store } from "./s3_store.ts";
 import { listedAtMs, readAtMs } from "./s3_store_dates.ts";
@@ -70,6 +72,55 @@ test("a listing in any order comes page by page, and repeats a page that failed"
   await paged.close();
 });
 
+const listing = (inside: string) =>
+  `<?xml version="1.0"?><ListBucketResult><KeyCount>1</KeyCount>${inside}</ListBucketResult>`;
+const LISTED = "<Contents><Key>k/1</Key><Size>3</Size></Contents>";
+const CUT = `<IsTruncated>true</IsTruncated>${LISTED}`;
+const BROKEN_LISTINGS: ReadonlyMap<string, readonly [string, RegExp]> = new Map([
+  ["cut short without a token", [listing(CUT), /cut short/]],
+  ["cut short with an empty token", [
+    listing(`${CUT}<NextContinuationToken></NextContinuationToken>`),
+    /cut short/,
+  ]],
+  ["that goes on where it is", [
+    listing(`${CUT}<NextContinuationToken>t</NextContinuationToken>`),
+    /goes on where it is/,
+  ]],
+  ["that is a page of somebody else", ["<html><body>Welcome</body></html>", /no listing/]],
+  ["with an object that has no key", [
+    listing("<IsTruncated>false</IsTruncated><Contents><Size>3</Size></Contents>"),
+    /without key/,
+  ]],
+]);
+
+/** Repetitions follow at once; a request has its whole time. */
+const WITHOUT_PAUSES: Clock = {
+  ...systemTestClock,
+  after: (delayMs, work) =>
+    systemTestClock.after(delayMs < STORE_REQUEST_TIMEOUT_MS ? 0 : delayMs, work),
+};
+
+for (const [what, [answer, message]] of BROKEN_LISTINGS) {
+  for (const anyOrder of [false, true]) {
+    test(`a listing ${what} is a retriable fault, ${anyOrder ? "in any" : "in"} order`, async () => {
+      let asked = 0;
+      server.onCall(({ op }) => {
+        if (op !== "list") return undefined;
+        asked += 1;
+        return { answer };
+      });
+      const broken = open(server.url, "skerry-test", WITHOUT_PAUSES);
+      let found: unknown = null;
+      await Array.fromAsync(broken.list("k/", { anyOrder }))
+        .catch((error: unknown) => void (found = error));
+      await broken.close();
+      assert.ok(isFault(found, "store-unavailable") && found.retriable, String(found));
+      assert.match(messageOf(found), message);
+      assert.ok(asked <= 1 + STORE_ATTEMPTS_MAX, `${asked} requests`);
+    });
+  }
+}
+
 test("the age of what has no date is not known: it is never old", () => {
   assert.equal(listedAtMs({}), Infinity);
   assert.equal(listedAtMs({ LastModified: new Date(7) }), 7);
@@ -94,6 +145,8 @@ for (
     [403, "RequestTimeTooSkewed", "store-denied"],
     [401, "Unauthorized", "store-denied"],
     [404, "NoSuchBucket", "store-denied"],
+    [400, "ExpiredToken", "store-denied"],
+    [400, "InvalidToken", "store-denied"],
     [507, "InsufficientStorage", "store-full"],
     [403, "QuotaExceeded", "store-full"],
     [400, "XMinioStorageFull", "store-full"],
@@ -206,6 +259,104 @@ test("a store without batch deletes gets single ones, and is not asked again", a
   assert.equal(server.calls.delete - earlier.delete, 4);
 });
 
+const PAGE = "<html><body><h1>Welcome</h1></body></html>";
+const STRANGERS: ReadonlyMap<string, S3Fault> = new Map(([
+  ["a page with 200", { reply: { status: 200, body: PAGE } }],
+  ["an empty answer with 200", { reply: { status: 200 } }],
+  ["a page with 206", { reply: { status: 206, body: PAGE } }],
+  ["a plain 404", { reply: { status: 404, body: "404 page not found" } }],
+  ["an empty 404", { reply: { status: 404 } }],
+  ["a 404 of another kind", { refuse: { status: 404, code: "NoSuchService" } }],
+] as const).map(([name, fault]) => [`${name} of somebody else`, fault] as const));
+
+/** Each request, where the answer would be taken for the store's: as a success, or as a proof of absence. */
+async function assertNoneBelieved(what: string): Promise<void> {
+  const requests: Readonly<Record<string, () => Promise<unknown>>> = {
+    put: () => store.put("p/k", BODY),
+    create: () => store.put("p/k", BODY, { ifAbsent: true }),
+    get: () => store.get("p/k"),
+    "get a range": () => store.get("p/k", { range: { start: 0, end: 2 } }),
+    "get nothing": () => store.get("p/k", { range: { start: 2, end: 2 } }),
+    "get past the end": () => store.get("p/k", { range: { start: 20, end: 22 } }),
+    head: () => store.head("p/k"),
+    list: () => Array.fromAsync(store.list("p/")),
+    delete: () => store.delete(["p/k"]),
+  };
+  for (const [name, ask] of Object.entries(requests)) {
+    await assert.rejects(
+      ask(),
+      (error) => isFault(error, "store-unavailable") && error.retriable,
+      `${what}: ${name}`,
+    );
+  }
+  assert.deepEqual(
+    await store.delete(["p/k", "p/l"]).then(({ gone }) => gone, () => []),
+    [],
+    `${what}: delete two`,
+  );
+}
+
+for (const [what, fault] of STRANGERS) {
+  test(`${what} is an outage: nothing stored, nothing gone, nothing absent`, async () => {
+    server.onCall(() => fault);
+    await assertNoneBelieved(what);
+    server.onCall(() => undefined);
+    await store.put("p/k", BODY);
+    await store.put("p/l", BODY);
+    const earlier = server.calls["delete-batch"];
+    assert.deepEqual((await store.delete(["p/k", "p/l"])).failed, []);
+    assert.equal(server.calls["delete-batch"], earlier + 1, "it is still asked for batches");
+  });
+}
+
+for (const status of [301, 302, 303, 307, 308]) {
+  test(`a redirect (${status}) is not followed: a page there is not the store`, async () => {
+    const portal = await startS3Server({ bucket: "login" });
+    let followed = 0;
+    portal.onCall(() => {
+      followed += 1;
+      return { reply: { status: 200, body: PAGE, headers: { etag: '"1"' } } };
+    });
+    const location = `${portal.url}/login/page`;
+    server.onCall(() => ({ reply: { status, headers: { location } } }));
+    await assertNoneBelieved(`${status}`);
+    await assert.rejects(store.put("k", BODY), /redirect: the endpoint or the region is wrong/);
+    assert.equal(followed, 0);
+    await portal.close();
+  });
+}
+
+test("a range that is not the one asked for is refused", async () => {
+  for (
+    const [body, range] of [["abc", "bytes 0-2/10"], ["fghij", "bytes 5-9/10"], [
+      "abcdef",
+      "bytes 0-5/10",
+    ]]
+  ) {
+    const headers = { "content-range": range!, etag: '"1"' };
+    server.onCall(() => ({ reply: { status: 206, body: body!, headers } }));
+    await assert.rejects(
+      store.get("k", { range: { start: 0, end: 5 } }),
+      (e) => isFault(e, "store-unavailable") && /asked for bytes 0 to 5/.test(messageOf(e)),
+    );
+  }
+});
+
+test("a batch delete that met passing trouble stays a batch delete", async () => {
+  const fresh = open(server.url);
+  for (const code of ["RequestTimeout", "ExpiredToken"]) {
+    server.onCall(({ op }) =>
+      op === "delete-batch" ? { refuse: { status: 400, code } } : undefined
+    );
+    await assert.rejects(fresh.delete(["d/1", "d/2"]), (e) => isFault(e) && e.retriable);
+    server.onCall(() => undefined);
+    const earlier = server.calls["delete-batch"];
+    assert.deepEqual((await fresh.delete(["d/1", "d/2"])).gone.length, 2);
+    assert.equal(server.calls["delete-batch"], earlier + 1);
+  }
+  await fresh.close();
+});
+
 async function* threeParts() {
   for (let i = 0; i < 3; i++) yield new Uint8Array(100).fill(i);
 }
@@ -252,6 +403,59 @@ test("an upload whose completion got no answer is found complete", async () => {
   );
   await store.putParts("parts/lost", threeParts());
   assert.equal(server.objects.get("parts/lost")?.bytes.length, 300);
+});
+
+const isCompletion = ({ op, body }: S3Call) =>
+  op === "multipart" && new TextDecoder().decode(body).includes("<CompleteMultipartUpload");
+const COMPLETIONS: readonly (readonly [string, string])[] = [
+  ["an error", "<Error><Code>InternalError</Code><Message>m</Message></Error>"],
+  ["an error after blanks", "  \n\n<Error><Code>InternalError</Code><Message>m</Message></Error>"],
+  ["nothing", ""],
+  ["blanks", "    "],
+  ["a page of somebody else", PAGE],
+];
+
+for (const [what, body] of COMPLETIONS) {
+  test(`a completion with status 200 that holds ${what} is repeated, or the upload has failed`, async () => {
+    const earlier = server.openUploads;
+    let met = 0;
+    server.onCall((call) =>
+      isCompletion(call) && ++met === 1 ? { reply: { status: 200, body } } : undefined
+    );
+    await store.putParts("parts/again", threeParts());
+    assert.equal(met, 2);
+    assert.equal(server.objects.get("parts/again")?.bytes.length, 300);
+    server.onCall((call) => isCompletion(call) ? { reply: { status: 200, body } } : undefined);
+    const patient = open(server.url, "skerry-test", WITHOUT_PAUSES);
+    await assert.rejects(
+      patient.putParts("parts/never", threeParts()),
+      (error) => isFault(error, "store-unavailable") && error.retriable,
+    );
+    await patient.close();
+    assert.ok(!server.objects.has("parts/never"));
+    assert.equal(server.openUploads, earlier);
+  });
+}
+
+test("the source of parts is closed, wherever an upload fails", async () => {
+  for (let failing = 1; failing <= 5; failing++) {
+    let multipart = 0;
+    server.onCall(({ op }) =>
+      op === "multipart" && ++multipart === failing
+        ? { refuse: { status: 403, code: "AccessDenied" } }
+        : undefined
+    );
+    let isClosed = false;
+    const source = async function* () {
+      try {
+        yield* threeParts();
+      } finally {
+        isClosed = true;
+      }
+    };
+    await assert.rejects(store.putParts("parts/closed", source()));
+    assert.ok(isClosed, `request ${failing}`);
+  }
 });
 
 test("the probe refuses a server that ignores If-None-Match", async () => {

@@ -10,8 +10,8 @@ import {
   ListObjectsV2Command,
   PutObjectCommand,
 } from "@aws-sdk/client-s3";
-import type { GetObjectCommandOutput } from "@aws-sdk/client-s3";
-import { FaultError, isFault } from "../lib/errors.ts";
+import type { GetObjectCommandOutput, ListObjectsV2Output } from "@aws-sdk/client-s3";
+import { isFault } from "../lib/errors.ts";
 import { STORE_DELETE_BATCH_KEYS_MAX, STORE_SINGLE_DELETES_MAX } from "../lib/limits.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type {
@@ -27,6 +27,7 @@ import type {
 } from "../object/object_store.ts";
 import { equalParts } from "../object/parts.ts";
 import { prefixedStore } from "../object/prefixed.ts";
+import { expectAbsent, expectDeleted, expectEtag, sizeByRange } from "./s3_store_answer.ts";
 import type { S3Options } from "./s3_store_client.ts";
 import { S3Requests } from "./s3_store_client.ts";
 import { s3ErrorInfo } from "./s3_store_fault.ts";
@@ -42,6 +43,15 @@ export function openS3Store(options: S3Options): ObjectStore {
 
 /** Answers of servers that do not know the batch delete. */
 const NO_BATCH_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 411, 501]);
+/** What those that know it say with 400, too. */
+const PASSING_TROUBLE: ReadonlySet<string> = new Set([
+  "RequestTimeout",
+  "IncompleteBody",
+  "BadDigest",
+  "ExpiredToken",
+  "InvalidToken",
+]);
+const FIRST_BYTE: ByteRange = { start: 0, end: 1 };
 
 class S3Store implements ObjectStore {
   readonly #requests: S3Requests;
@@ -68,6 +78,7 @@ class S3Store implements ObjectStore {
         () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
       );
       const { ok: created, storeNowMs } = answer;
+      if (answer.ok) expectEtag(answer.value);
       // Some stores say 304 where S3 says 412.
       if (!answer.ok && (!ifAbsent || ![304, 412].includes(answer.status))) {
         throw new Error(`unexpected status ${answer.status}`);
@@ -78,6 +89,15 @@ class S3Store implements ObjectStore {
 
   async putParts(key: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
     const source = equalParts(parts);
+    try {
+      await this.#putParts(key, source);
+    } finally {
+      // Also when the upload did not even begin: what the source holds must not stay.
+      await source.return(undefined);
+    }
+  }
+
+  async #putParts(key: string, source: AsyncGenerator<Uint8Array>): Promise<void> {
     const first = await source.next();
     const second = await source.next();
     if (first.done === true) return;
@@ -96,9 +116,13 @@ class S3Store implements ObjectStore {
     return (await this.head(key))?.size === size;
   }
 
-  async get(key: string, { range, signal }: GetOptions = {}): Promise<GotObject | null> {
+  async get(key: string, options: GetOptions = {}): Promise<GotObject | null> {
+    const { range, signal } = options;
     // The protocol has no empty range.
-    if (range !== undefined && range.end <= range.start) return await this.#getNothing(key, signal);
+    if (range !== undefined && range.end <= range.start) {
+      const first = await this.get(key, { ...options, range: FIRST_BYTE });
+      return first === null ? null : { ...first, bytes: new Uint8Array(0) };
+    }
     const got = await this.#requests.run(`get ${key}`, 0, signal, async (attempt) => {
       const command = new GetObjectCommand({
         Bucket: this.#requests.bucket,
@@ -109,46 +133,36 @@ class S3Store implements ObjectStore {
         attempt,
         () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
       );
-      if (!answer.ok) return answer.status;
+      if (!answer.ok && answer.status === 416) return "past its end";
+      if (!answer.ok) return expectAbsent(answer), null;
+      expectEtag(answer.value);
       attempt.expect(answer.value.ContentLength ?? 0);
       return gotObject(key, answer.value, await bodyOf(answer.value), answer.storeNowMs, range);
     });
-    if (typeof got !== "number") return got;
-    if (got === 404) return null;
-    if (got === 416) return await this.#getNothing(key, signal);
-    throw new FaultError("store-unavailable", `Cannot get ${key}: unexpected status ${got}`, {
-      retriable: true,
-    });
+    return got === "past its end" ? await this.#getNothing(key, signal) : got;
   }
 
-  async #getNothing(key: string, signal: AbortSignal | undefined): Promise<GotObject | null> {
-    const found = await this.#head(key, signal);
-    return found === null ? null : { ...found, bytes: new Uint8Array(0) };
-  }
-
+  /** Not by HEAD, whose 404 has no body and may be anybody's; a read of one byte costs the same. */
   async head(key: string): Promise<ObjectInfo | null> {
-    const found = await this.#head(key, undefined);
+    const found = await this.get(key, { range: FIRST_BYTE });
     if (found === null) return null;
     return { key, size: found.size, lastModifiedMs: found.lastModifiedMs };
   }
 
-  #head(
-    key: string,
-    signal: AbortSignal | undefined,
-  ): Promise<ObjectInfo & { readonly storeNowMs: number } | null> {
+  /** Of an object that ends before the range begins, as the store has just said. */
+  #getNothing(key: string, signal: AbortSignal | undefined): Promise<GotObject> {
     return this.#requests.run(`head ${key}`, 0, signal, async (attempt) => {
       const command = new HeadObjectCommand({ Bucket: this.#requests.bucket, Key: key });
       const answer = await this.#requests.answer(
         attempt,
         () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
       );
-      if (!answer.ok) {
-        if (answer.status === 404) return null;
-        throw new Error(`unexpected status ${answer.status}`);
-      }
+      if (!answer.ok) throw new Error(`unexpected status ${answer.status}`);
+      expectEtag(answer.value);
       const { ContentLength: size = 0, LastModified } = answer.value;
       const { storeNowMs } = answer;
-      return { key, size, lastModifiedMs: readAtMs(LastModified, storeNowMs), storeNowMs };
+      const lastModifiedMs = readAtMs(LastModified, storeNowMs);
+      return { key, size, lastModifiedMs, storeNowMs, bytes: new Uint8Array(0) };
     });
   }
 
@@ -184,21 +198,17 @@ class S3Store implements ObjectStore {
   }
 
   #listPage(prefix: string, startAfter: string | undefined, token: string | undefined) {
-    return this.#requests.run(
-      `list ${prefix}`,
-      0,
-      undefined,
-      ({ signal }) =>
-        this.#requests.client.send(
-          new ListObjectsV2Command({
-            Bucket: this.#requests.bucket,
-            Prefix: prefix,
-            ...(startAfter === undefined ? {} : { StartAfter: startAfter }),
-            ...(token === undefined ? {} : { ContinuationToken: token }),
-          }),
-          { abortSignal: signal },
-        ),
-    );
+    const command = new ListObjectsV2Command({
+      Bucket: this.#requests.bucket,
+      Prefix: prefix,
+      ...(startAfter === undefined ? {} : { StartAfter: startAfter }),
+      ...(token === undefined ? {} : { ContinuationToken: token }),
+    });
+    return this.#requests.run(`list ${prefix}`, 0, undefined, async ({ signal }) => {
+      const page = await this.#requests.client.send(command, { abortSignal: signal });
+      expectPage(page, token);
+      return page;
+    });
   }
 
   async delete(keys: readonly string[]): Promise<DeleteAnswer> {
@@ -229,9 +239,12 @@ class S3Store implements ObjectStore {
       return [...Deleted, ...absent].map(({ Key = "" }) => Key);
     } catch (error) {
       if (!isFault(error)) throw error;
-      if (!NO_BATCH_STATUSES.has(s3ErrorInfo(error.cause).status)) throw error;
-      this.#hasBatchDelete = false;
-      return await this.#deleteSingly(keys);
+      const { name, status } = s3ErrorInfo(error.cause);
+      if (!NO_BATCH_STATUSES.has(status) || PASSING_TROUBLE.has(name)) throw error;
+      const gone = await this.#deleteSingly(keys);
+      // Else the refusal came from something on the way, or the store is away.
+      if (gone.length > 0) this.#hasBatchDelete = false;
+      return gone;
     }
   }
 
@@ -252,9 +265,8 @@ class S3Store implements ObjectStore {
         attempt,
         () => this.#requests.client.send(command, { abortSignal: attempt.signal }),
       );
-      if (!answer.ok && answer.status !== 404) {
-        throw new Error(`unexpected status ${answer.status}`);
-      }
+      if (answer.ok) expectDeleted(answer.value);
+      else expectAbsent(answer);
     });
   }
 
@@ -287,11 +299,28 @@ function gotObject(
   storeNowMs: number,
   range: ByteRange | undefined,
 ): GotObject {
-  const total = /\/(\d+)$/.exec(answer.ContentRange ?? "")?.[1];
-  if (range !== undefined && total === undefined) {
-    throw new Error("the store ignored the range of a read");
-  }
-  const size = total === undefined ? bytes.length : Number(total);
+  const size = range === undefined
+    ? bytes.length
+    : sizeByRange(answer.ContentRange, range, bytes.length);
   const lastModifiedMs = readAtMs(answer.LastModified, storeNowMs);
   return { key, size, lastModifiedMs, storeNowMs, bytes };
+}
+
+/**
+ * What is cut short must not pass for the whole: whoever finds no snapshot, or no object, acts on it. Nor does an
+ * answer of somebody else, as a proxy's page, say that nothing is there.
+ */
+function expectPage(page: ListObjectsV2Output, token: string | undefined): void {
+  const { IsTruncated, NextContinuationToken, Contents = [] } = page;
+  if (IsTruncated === undefined) throw new Error("the answer is no listing");
+  if (Contents.some(({ Key, Size }) => Key === undefined || Size === undefined)) {
+    throw new Error("the listing has an object without key or size");
+  }
+  if (!IsTruncated) return;
+  if (NextContinuationToken === undefined || NextContinuationToken === "") {
+    throw new Error("the listing is cut short and does not say where it goes on");
+  }
+  if (NextContinuationToken === token) {
+    throw new Error("the listing goes on where it is");
+  }
 }

@@ -35,7 +35,13 @@ const OUTCOMES: ReadonlySet<number> = new Set([304, 404, 412, 416]);
 
 export type S3Answer<T> =
   | { readonly ok: true; readonly value: T; readonly storeNowMs: number }
-  | { readonly ok: false; readonly status: number; readonly storeNowMs: number };
+  | {
+    readonly ok: false;
+    readonly status: number;
+    /** The S3 error code, where the answer had a body. */
+    readonly name: string;
+    readonly storeNowMs: number;
+  };
 
 export interface S3Attempt {
   readonly signal: AbortSignal;
@@ -48,7 +54,8 @@ class DatingHandler extends FetchHttpHandler {
   readonly #dates: WeakMap<object, number>;
 
   constructor(dates: WeakMap<object, number>) {
-    super({ keepAlive: true });
+    // Elsewhere the signature would not hold, and a page there that says 200 would pass for the store's answer.
+    super({ keepAlive: true, requestInit: () => ({ redirect: "manual" }) });
     this.#dates = dates;
   }
 
@@ -122,7 +129,7 @@ export class S3Requests {
     } catch (error) {
       const { name, status } = s3ErrorInfo(error);
       if (!OUTCOMES.has(status) || name === "NoSuchBucket") throw error;
-      return { ok: false, status, storeNowMs: storeNowMs() };
+      return { ok: false, status, name, storeNowMs: storeNowMs() };
     }
   }
 }

@@ -39,6 +39,8 @@ const DENIED: ReadonlySet<string> = new Set([
   "NotImplemented",
   "MethodNotAllowed",
   "InvalidBucketName",
+  "ExpiredToken",
+  "InvalidToken",
 ]);
 
 /** "Slow down", as S3 says it and as proxies do. */
@@ -52,6 +54,10 @@ const FULL: ReadonlySet<string> = new Set([
   "InsufficientStorage",
 ]);
 
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const REDIRECTED =
+  "it answers with a redirect: the endpoint or the region is wrong, or it is not the store that answers";
+
 function codeOf({ name, status }: S3ErrorInfo): FaultCode {
   // Before the status: a quota that is used up is a 403 with some stores, and no question of rights.
   if (FULL.has(name) || status === 507) return "store-full";
@@ -63,7 +69,8 @@ function codeOf({ name, status }: S3ErrorInfo): FaultCode {
 export function s3Fault(error: unknown, what: string): FaultError {
   if (error instanceof FaultError) return error;
   const info = s3ErrorInfo(error);
-  const text = HINTS[info.name] ?? (messageOf(error) || info.name);
+  const redirected = REDIRECTS.has(info.status) ? REDIRECTED : undefined;
+  const text = HINTS[info.name] ?? redirected ?? (messageOf(error) || info.name);
   const status = info.status === 0 ? "" : ` (${info.status} ${info.name})`;
   return new FaultError(codeOf(info), `Cannot ${what}: ${text}${status}`, {
     retriable: true,

@@ -12,6 +12,7 @@ import { sleep } from "../env/clock.ts";
 import { isFault } from "../lib/errors.ts";
 import { STORE_ATTEMPTS_MAX } from "../lib/limits.ts";
 import { backoffMs } from "../object/backoff.ts";
+import { expectEtag } from "./s3_store_answer.ts";
 import type { S3Requests } from "./s3_store_client.ts";
 import { s3ErrorInfo } from "./s3_store_fault.ts";
 
@@ -93,7 +94,9 @@ async function complete(
     `complete the upload of ${upload.Key}`,
     0,
     undefined,
-    ({ signal }) => requests.client.send(command, { abortSignal: signal }),
+    async ({ signal }) => {
+      expectEtag(await requests.client.send(command, { abortSignal: signal }));
+    },
   );
 }
 

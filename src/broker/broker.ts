@@ -10,6 +10,7 @@ import { errorCode, errorName } from "../protocol/error_code.ts";
 import { readRequestHeader, type RequestHeader } from "../protocol/header.ts";
 import { apiVersionsApi } from "../protocol/message/18_api_versions.ts";
 import { apiVersionsHandler } from "./api/18_api_versions.ts";
+import { DEFAULT_FEATURES, type FinalizedFeatures } from "./features.ts";
 import { CLOSE, type Handler, type RequestContext, type Session } from "./handler.ts";
 
 export type Reply =
@@ -86,19 +87,23 @@ function close(reason: string): Reply {
   return { kind: "close", reason };
 }
 
-/** Every API that works is in `routes`, except ApiVersions, which lists them. */
-export function createBroker(env: Env, routes: readonly Route[]): Broker {
-  const byKey = new Map(routes.map((route) => [route.key, route]));
-  const apiVersions = bind(apiVersionsHandler(() => [...byKey.values()]));
-  byKey.set(apiVersions.key, apiVersions);
+/** Counts the errors of an API's responses. */
+function errorCounter(env: Env, api: string): (response: unknown) => void {
+  return (response) =>
+    eachError(response, (code) => {
+      env.metrics.count("skerry_kafka_errors_total", { api, error: errorName(code) });
+    });
+}
 
-  function observer(route: Route): (response: unknown) => void {
-    return (response) =>
-      eachError(response, (code) => {
-        const labels = { api: route.name, error: errorName(code) };
-        env.metrics.count("skerry_kafka_errors_total", labels);
-      });
-  }
+/** Every API that works is in `routes`, except ApiVersions, which lists them. */
+export function createBroker(
+  env: Env,
+  routes: readonly Route[],
+  features: FinalizedFeatures = DEFAULT_FEATURES,
+): Broker {
+  const byKey = new Map(routes.map((route) => [route.key, route]));
+  const apiVersions = bind(apiVersionsHandler(() => [...byKey.values()], features));
+  byKey.set(apiVersions.key, apiVersions);
 
   async function respond(
     route: Route,
@@ -109,7 +114,7 @@ export function createBroker(env: Env, routes: readonly Route[]): Broker {
     const startMs = env.clock.monotonicMs();
     const api = { api: route.name };
     try {
-      const chunks = await route.respond(header, reader, context, observer(route));
+      const chunks = await route.respond(header, reader, context, errorCounter(env, route.name));
       if (chunks === CLOSE) return close("acks=0 failed");
       return chunks === null ? { kind: "none" } : { kind: "answer", chunks };
     } catch (error) {

@@ -3,13 +3,24 @@ import { assert } from "../lib/assert.ts";
 import { BROKER_PROPERTIES } from "./broker_properties.ts";
 import { checkProperty, numberOf, type Property } from "./property.ts";
 
+/** Settings from one source. */
+export interface ConfigLayer {
+  readonly source: "dynamicBroker" | "dynamicDefault" | "staticBroker";
+  /** In canonical form. */
+  readonly get: (name: string) => string | undefined;
+}
+
 export interface BrokerConfig {
-  /** Only what was set, in canonical form. */
+  /** Only what was set at the start, in canonical form. */
   readonly explicit: ReadonlyMap<string, string>;
+  /** What counts, most specific first; defaults stand behind all of them. */
+  readonly layers: readonly ConfigLayer[];
   /** The effective text of a known property. */
   text(name: string): string;
   integer(name: string): number;
   flag(name: string): boolean;
+  /** Called after each change of a setting; returns the unsubscribe. */
+  onChange(listener: () => void): () => void;
 }
 
 export type BrokerConfigParsed =
@@ -23,14 +34,32 @@ function propertyOf(name: string): Property {
   return property;
 }
 
-function configOf(explicit: ReadonlyMap<string, string>): BrokerConfig {
-  const text = (name: string): string => explicit.get(name) ?? propertyOf(name).fallback;
+/** A configuration whose readers always see the newest of its layers. */
+export function layeredConfig(
+  explicit: ReadonlyMap<string, string>,
+  layers: readonly ConfigLayer[],
+  onChange: BrokerConfig["onChange"],
+): BrokerConfig {
+  const text = (name: string): string => {
+    for (const layer of layers) {
+      const value = layer.get(name);
+      if (value !== undefined) return value;
+    }
+    return propertyOf(name).fallback;
+  };
   return {
     explicit,
+    layers,
     text,
     integer: (name) => numberOf(text(name)),
     flag: (name) => text(name) === "true",
+    onChange,
   };
+}
+
+function staticConfig(explicit: ReadonlyMap<string, string>): BrokerConfig {
+  const layer: ConfigLayer = { source: "staticBroker", get: (name) => explicit.get(name) };
+  return layeredConfig(explicit, [layer], () => () => {});
 }
 
 export function parseBrokerConfig(
@@ -48,5 +77,5 @@ export function parseBrokerConfig(
     if (checked.ok) explicit.set(name, checked.value);
     else errors.push(checked.message);
   }
-  return errors.length > 0 ? { ok: false, errors } : { ok: true, config: configOf(explicit) };
+  return errors.length > 0 ? { ok: false, errors } : { ok: true, config: staticConfig(explicit) };
 }

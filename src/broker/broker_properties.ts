@@ -5,10 +5,13 @@
 import { REPLICATION_FACTOR_MAX, REQUEST_BYTES_MAX, TOPIC_PARTITIONS_MAX } from "../lib/limits.ts";
 import { AUDIT_PROPERTIES } from "./audit_properties.ts";
 import { COMPACTION_PROPERTIES } from "./compaction_properties.ts";
+import { LOG_CLEANER_PROPERTIES } from "./log_cleaner_properties.ts";
 import { OPERATION_PROPERTIES } from "./operation_properties.ts";
-import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
+import { GROUP_CONSUMER_PROPERTIES } from "./group_consumer_properties.ts";
+import { INT_MAX, type Property } from "./property.ts";
 import { STORAGE_PROPERTIES } from "./storage_properties.ts";
 import { TOPIC_PROPERTIES, type TopicProperty } from "./topic_properties.ts";
+import { TRANSACTION_PROPERTIES } from "./transaction_properties.ts";
 
 function int(name: string, fallback: number, documentation: string, min = 0): Property {
   return { name, type: "int", fallback: String(fallback), min: BigInt(min), documentation };
@@ -39,9 +42,17 @@ const OWN: readonly Property[] = [
     max: BigInt(REQUEST_BYTES_MAX),
   },
   long("connections.max.idle.ms", 600_000, "Silence after which a connection is closed.", 1000),
-  int("max.connections", 10_000, "Connections that are open at once.", 1),
+  { ...int("max.connections", 10_000, "Connections that are open at once.", 1), dynamic: true },
   int("max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept."),
-  int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer is forgotten.", 1),
+  {
+    ...int(
+      "producer.id.expiration.ms",
+      86_400_000,
+      "Idle time after which a producer is forgotten.",
+      1,
+    ),
+    dynamic: true,
+  },
   long("log.retention.check.interval.ms", 300_000, "How often retention is looked at.", 1000),
   {
     ...int(
@@ -52,6 +63,7 @@ const OWN: readonly Property[] = [
     ),
     max: BigInt(TOPIC_PARTITIONS_MAX),
   },
+  ...TRANSACTION_PROPERTIES,
   int("offsets.retention.minutes", 10_080, "How long offsets of a group without members live.", 1),
   long("offsets.retention.check.interval.ms", 600_000, "How often offsets are expired.", 1),
   {
@@ -63,11 +75,13 @@ const OWN: readonly Property[] = [
   int("group.max.session.timeout.ms", 1_800_000, "Longest one."),
   int("group.initial.rebalance.delay.ms", 3000, "Wait for more members of an empty group."),
   int("group.max.size", Number(INT_MAX), "Members of one group at most.", 1),
+  ...GROUP_CONSUMER_PROPERTIES,
   {
     name: "skerry.acks.one",
     type: "string",
     fallback: "durable",
     words: ["durable", "log-end"],
+    dynamic: true,
     documentation: "What acks=1 waits for: durable storage, or only a place in the log.",
   },
   {
@@ -78,6 +92,7 @@ const OWN: readonly Property[] = [
       "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
   },
   ...COMPACTION_PROPERTIES,
+  ...LOG_CLEANER_PROPERTIES,
   ...AUDIT_PROPERTIES,
   ...OPERATION_PROPERTIES,
   ...STORAGE_PROPERTIES,
@@ -85,7 +100,7 @@ const OWN: readonly Property[] = [
 
 /**
  * `log.retention.hours` and its like: same bounds, other unit. The default stands at the last of them,
- * as in Kafka; the more specific ones have none.
+ * as in Kafka; the more specific ones have none. Those in the topic's own unit may change while the broker runs.
  */
 function fromTopic(property: TopicProperty): Property[] {
   return property.synonyms.map(({ name, factor }, at) => {
@@ -96,7 +111,7 @@ function fromTopic(property: TopicProperty): Property[] {
       ...property,
       name,
       fallback: at === property.synonyms.length - 1 ? inUnit : "",
-      ...(factor === 1 ? {} : { max: LONG_MAX / BigInt(factor) }),
+      ...(factor === 1 ? { dynamic: true } : { type: "int", max: INT_MAX }),
     };
   });
 }

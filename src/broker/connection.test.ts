@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { concatBytes, fromHex, toHex, viewOf } from "../lib/bytes.ts";
 import {
@@ -19,6 +17,7 @@ import { apiVersionsApi } from "../protocol/message/18_api_versions.ts";
 import { metadataApi } from "../protocol/message/03_metadata.ts";
 import { decode } from "../protocol/schema.ts";
 import { type BrokerWorld, createBrokerWorld } from "../../tests/support/broker_world.ts";
+import { collected } from "../../tests/support/garbage.ts";
 import {
   createMemoryConnection,
   type MemoryConnection,
@@ -91,20 +90,6 @@ function versions(correlationId: number): Uint8Array {
     clientSoftwareName: "test",
     clientSoftwareVersion: "1.0",
   });
-}
-
-/** How many are gone after collecting garbage. */
-async function collected(refs: readonly WeakRef<object>[]): Promise<number> {
-  // Weak references hold until the turn that made them is over.
-  await new Promise((resolve) => setTimeout(resolve, 0));
-  collectGarbage();
-  return refs.filter((ref) => ref.deref() === undefined).length;
-}
-
-function collectGarbage(): void {
-  if ("Bun" in globalThis) return Bun.gc(true);
-  setFlagsFromString("--expose-gc");
-  runInNewContext("gc")();
 }
 
 test("pipelined produces are appended in order, wait side by side, and are answered in order", async () => {

@@ -81,14 +81,14 @@ function withoutReading(
   isolation: PassOptions["isolation"],
 ): FetchResult | null {
   const { fetchOffset } = target;
-  if (fetchOffset < log.logStartOffset || fetchOffset > log.logEndOffset) {
-    return failedResult(target, "OFFSET_OUT_OF_RANGE");
-  }
+  if (fetchOffset < log.logStartOffset) return failedResult(target, "OFFSET_OUT_OF_RANGE");
+  // Before the end is looked at, as in Kafka: who has read past it hears where histories part.
   const diverging = divergence(target, log);
   if (typeof diverging === "string") return failedResult(target, diverging);
   if (diverging !== null) {
     return { ...emptyResult(target, log), diverging: true, divergingEpoch: diverging };
   }
+  if (fetchOffset > log.logEndOffset) return failedResult(target, "OFFSET_OUT_OF_RANGE");
   const limit = isolation === "committed" ? log.lastStableOffset : log.highWatermark;
   return fetchOffset >= limit ? emptyResult(target, log) : null;
 }
@@ -136,7 +136,9 @@ class Answer {
     const limit = Math.min(target.partitionMaxBytes, this.left);
     const { batches, bytes } = fitting(read.batches, limit, this.bytes === 0);
     this.bytes += bytes;
-    const { highWatermark, lastStableOffset, logStartOffset, aborted } = read;
+    const { highWatermark, lastStableOffset, logStartOffset } = read;
+    // Of what does not fit some may be named too, which readers never get to.
+    const aborted = batches.length === 0 ? [] : read.aborted;
     const rest = { aborted, diverging: false, divergingEpoch: null };
     const offsets = { highWatermark, lastStableOffset, logStartOffset };
     this.set(at, { target, error: "NONE", ...offsets, batches, bytes, ...rest });

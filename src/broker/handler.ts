@@ -9,6 +9,7 @@ import type { Api } from "../protocol/api.ts";
 import type { Requester } from "../controller/command.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
+import type { FinalizedFeatures } from "./features.ts";
 import type { Partitions } from "./partitions.ts";
 import type { Topics } from "./topics.ts";
 
@@ -74,5 +75,6 @@ export interface BrokerServices {
   readonly partitions: Partitions;
   readonly topics: Topics;
   readonly config: BrokerConfig;
+  readonly features: FinalizedFeatures;
   readonly permits: Permits;
 }

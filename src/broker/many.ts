@@ -13,6 +13,13 @@ export function repeatedIn<K>(keys: Iterable<K>): ReadonlySet<K> {
   return repeated;
 }
 
+/** Of what stands in a request more than once, as Kafka's maps keep it: the last one, in the place of the first. */
+export function lastOfEach<T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] {
+  if (items.length < 2) return items;
+  const byKey = new Map(items.map((item) => [keyOf(item), item]));
+  return byKey.size === items.length ? items : [...byKey.values()];
+}
+
 /**
  * Works on a bounded number of items at once, and lets other connections have their turn in between.
  * Results stand in the order of the items.

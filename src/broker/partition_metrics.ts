@@ -22,6 +22,7 @@ function showLog(gauge: Metrics["gauge"], { topic, partition, log }: NamedLog): 
   gauge("skerry_partition_log_start_offset", log.logStartOffset, labels);
   gauge("skerry_partition_log_end_offset", log.logEndOffset, labels);
   gauge("skerry_partition_high_watermark", log.highWatermark, labels);
+  gauge("skerry_partition_last_stable_offset", log.lastStableOffset, labels);
   gauge("skerry_partition_size_bytes", log.sizeBytes, labels);
 }
 

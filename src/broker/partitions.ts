@@ -17,6 +17,7 @@ import type { Requester } from "../controller/command.ts";
 import { partitionKey, type PartitionRow, type TopicRow } from "../controller/image.ts";
 import type { Change, MetadataStore } from "../controller/metadata_store.ts";
 import { FailurePauses } from "./failure_pauses.ts";
+import type { LogCleaner } from "./log_cleaner.ts";
 import { type NamedLog, showPartitions } from "./partition_metrics.ts";
 import type { TopicConfigs } from "./topic_config.ts";
 
@@ -49,6 +50,10 @@ export interface PartitionsOptions {
   readonly openLog: OpenLog;
   /** What a topic's overrides amount to. */
   readonly configOf: (overrides: TopicConfigs) => LogConfig;
+  /** Calls back when `configOf` may answer otherwise; never when absent. */
+  readonly onConfigChange?: (listener: () => void) => () => void;
+  /** Shown all open logs at each tick. */
+  readonly cleaner?: Pick<LogCleaner, "look">;
   /** Partitions with rows of their own in the metrics; none when absent. */
   readonly metricRowsMax?: number;
 }
@@ -77,9 +82,11 @@ interface OpenPartition {
   ticking: boolean;
 }
 
-/** Kafka's rule for the epoch that a client believes in; -1 asks for no check. */
+const NOT_CHECKED = -1;
+
+/** Kafka's rule for the epoch that a client believes in; only -1 asks for no check. */
 export function epochProblem(log: PartitionLog, asked: number): ErrorName | null {
-  if (asked < 0 || asked === log.leaderEpoch) return null;
+  if (asked === NOT_CHECKED || asked === log.leaderEpoch) return null;
   return asked < log.leaderEpoch ? "FENCED_LEADER_EPOCH" : "UNKNOWN_LEADER_EPOCH";
 }
 
@@ -102,7 +109,12 @@ class LedPartitions implements Partitions {
     // A log looks at retention in a tick, so that it must tick as often.
     this.#tickMs = Math.min(PARTITION_TICK_MS, options.configOf({}).retentionCheckMs);
     this.#cancelTick = options.env.clock.after(this.#tickMs, () => this.#tickAll());
-    this.#unsubscribe = options.metadata.onChange((change) => this.#follow(change));
+    const unfollow = options.metadata.onChange((change) => this.#follow(change));
+    const unconfigure = options.onConfigChange?.(() => this.#reconfigure());
+    this.#unsubscribe = () => {
+      unfollow();
+      unconfigure?.();
+    };
     this.#hide = showPartitions(options.env, () => this.#named(), options.metricRowsMax ?? 0);
   }
 
@@ -272,11 +284,18 @@ class LedPartitions implements Partitions {
       const touched = change.topics.has(opened.topicId) || change.partitions.has(key);
       if (!touched) continue;
       if (!this.#isCurrent(opened)) void this.#retire(key, opened.log);
-      else {
-        const found = this.#rows(opened.topicId, opened.partition);
-        if (found !== null) opened.log.updateConfig(this.#options.configOf(found.topic.configs));
-      }
+      else this.#updateConfig(opened);
     }
+  }
+
+  #updateConfig({ topicId, partition, log }: OpenPartition): void {
+    const found = this.#rows(topicId, partition);
+    if (found !== null) log.updateConfig(this.#options.configOf(found.topic.configs));
+  }
+
+  /** The defaults of topics changed. */
+  #reconfigure(): void {
+    for (const opened of this.#open.values()) this.#updateConfig(opened);
   }
 
   /** One tick of a log at a time; a slow store skips ticks instead of piling them up. */
@@ -297,6 +316,7 @@ class LedPartitions implements Partitions {
 
   #tickAll(): void {
     for (const [key, opened] of this.#open) void this.#tick(key, opened);
+    this.#options.cleaner?.look(this.#named());
     this.#options.env.metrics.gauge("skerry_partitions_open", this.#open.size);
     this.#options.env.metrics.gauge("skerry_partitions_unreadable", this.#failures.size);
     this.#cancelTick = this.#options.env.clock.after(this.#tickMs, () => this.#tickAll());

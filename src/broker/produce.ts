@@ -4,7 +4,7 @@
  */
 import { PRODUCE_TIMEOUT_MS_MIN } from "../lib/limits.ts";
 import type { Clock } from "../env/clock.ts";
-import type { Appended, AppendRefused, PartitionLog } from "../log/partition_log.ts";
+import type { Appended, AppendRefused, PartitionLog, Verification } from "../log/partition_log.ts";
 import { faultToCode } from "./fault_to_code.ts";
 
 export type AppendOutcome = Appended | AppendRefused;
@@ -14,9 +14,13 @@ export function refusalOf(error: unknown): AppendRefused {
 }
 
 /** A fault of the storage below (full, fenced, closed) is an outcome here. */
-export function appendTo(log: PartitionLog, batch: Uint8Array): AppendOutcome {
+export function appendTo(
+  log: PartitionLog,
+  batch: Uint8Array,
+  verification?: Verification,
+): AppendOutcome {
   try {
-    const appended = log.append(batch);
+    const appended = log.append(batch, verification);
     // Whoever does not wait (acks=0, a time-out) must not leave the rejection unhandled.
     if (appended.ok) appended.durable.catch(() => {});
     return appended;

@@ -14,6 +14,10 @@ export interface Property {
   readonly except?: bigint;
   /** Allowed words of a string or a list. */
   readonly words?: readonly string[];
+  /** What each item of a list must look like, and how to say so. */
+  readonly items?: { readonly like: RegExp; readonly words: string };
+  /** A broker property that may change while the broker runs. */
+  readonly dynamic?: true;
   /** Stored and shown for tools; nothing here obeys it, and its documentation says so. */
   readonly shownOnly?: true;
 }
@@ -81,6 +85,10 @@ function checkList(property: Property, text: string): Checked {
   const words = property.words;
   if (words !== undefined && !items.every((item) => words.includes(item))) {
     return refuse(property, text, `a list of ${words.join(", ")}`);
+  }
+  const like = property.items;
+  if (like !== undefined && !items.every((item) => like.like.test(item))) {
+    return refuse(property, text, like.words);
   }
   return { ok: true, value: items.join(",") };
 }

@@ -7,7 +7,7 @@ import type { Clock } from "../env/clock.ts";
 import { DecodeError } from "../lib/bytes.ts";
 import { REFUSED_SEQUENCE_MS, REFUSED_SEQUENCES_MAX } from "../lib/limits.ts";
 import type { Uuid } from "../lib/uuid.ts";
-import { isAfter } from "../log/producer_state.ts";
+import { isAfter } from "../log/sequence.ts";
 import { readBatchHeader } from "../protocol/record_batch.ts";
 
 interface Refused {

@@ -20,14 +20,35 @@ import { describeGroupsHandler } from "./api/15_describe_groups.ts";
 import { listGroupsHandler } from "./api/16_list_groups.ts";
 import { createTopicsHandler } from "./api/19_create_topics.ts";
 import { deleteTopicsHandler } from "./api/20_delete_topics.ts";
+import { deleteRecordsHandler } from "./api/21_delete_records.ts";
 import { initProducerIdHandler } from "./api/22_init_producer_id.ts";
 import { offsetForLeaderEpochHandler } from "./api/23_offset_for_leader_epoch.ts";
+import { addPartitionsToTxnHandler } from "./api/24_add_partitions_to_txn.ts";
+import { addOffsetsToTxnHandler } from "./api/25_add_offsets_to_txn.ts";
+import { endTxnHandler } from "./api/26_end_txn.ts";
+import { writeTxnMarkersHandler } from "./api/27_write_txn_markers.ts";
+import { txnOffsetCommitHandler } from "./api/28_txn_offset_commit.ts";
 import { describeConfigsHandler } from "./api/32_describe_configs.ts";
+import { alterConfigsHandler } from "./api/33_alter_configs.ts";
+import { describeLogDirsHandler } from "./api/35_describe_log_dirs.ts";
 import { createPartitionsHandler } from "./api/37_create_partitions.ts";
 import { deleteGroupsHandler } from "./api/42_delete_groups.ts";
+import { electLeadersHandler } from "./api/43_elect_leaders.ts";
 import { incrementalAlterConfigsHandler } from "./api/44_incremental_alter_configs.ts";
+import { alterPartitionReassignmentsHandler } from "./api/45_alter_partition_reassignments.ts";
 import { listPartitionReassignmentsHandler } from "./api/46_list_partition_reassignments.ts";
+import { offsetDeleteHandler } from "./api/47_offset_delete.ts";
+import { describeClientQuotasHandler } from "./api/48_describe_client_quotas.ts";
+import { alterClientQuotasHandler } from "./api/49_alter_client_quotas.ts";
+import { updateFeaturesHandler } from "./api/57_update_features.ts";
 import { describeClusterHandler } from "./api/60_describe_cluster.ts";
+import { describeProducersHandler } from "./api/61_describe_producers.ts";
+import { describeTransactionsHandler } from "./api/65_describe_transactions.ts";
+import { listTransactionsHandler } from "./api/66_list_transactions.ts";
+import { consumerGroupHeartbeatHandler } from "./api/68_consumer_group_heartbeat.ts";
+import { consumerGroupDescribeHandler } from "./api/69_consumer_group_describe.ts";
+import { listConfigResourcesHandler } from "./api/74_list_config_resources.ts";
+import { describeTopicPartitionsHandler } from "./api/75_describe_topic_partitions.ts";
 import { bind, type Route } from "./broker.ts";
 import type { GroupServices } from "./group/services.ts";
 import type { Permits } from "./handler.ts";
@@ -42,7 +63,7 @@ export function createPermits(): Permits {
 
 export function routesOf(services: GroupServices): readonly Route[] {
   return [
-    bind(produceHandler(services)),
+    bind(produceHandler(services, services.transactions)),
     bind(fetchHandler(services)),
     bind(listOffsetsHandler(services)),
     bind(metadataHandler(services)),
@@ -57,13 +78,34 @@ export function routesOf(services: GroupServices): readonly Route[] {
     bind(listGroupsHandler(services)),
     bind(createTopicsHandler(services)),
     bind(deleteTopicsHandler(services)),
-    bind(initProducerIdHandler(services)),
+    bind(deleteRecordsHandler(services)),
+    bind(initProducerIdHandler(services, services.transactions)),
     bind(offsetForLeaderEpochHandler(services)),
+    bind(addPartitionsToTxnHandler(services)),
+    bind(addOffsetsToTxnHandler(services)),
+    bind(endTxnHandler(services)),
+    bind(writeTxnMarkersHandler(services)),
+    bind(txnOffsetCommitHandler(services)),
     bind(describeConfigsHandler(services)),
+    bind(alterConfigsHandler(services)),
+    bind(describeLogDirsHandler(services)),
     bind(createPartitionsHandler(services)),
     bind(deleteGroupsHandler(services)),
+    bind(electLeadersHandler(services)),
     bind(incrementalAlterConfigsHandler(services)),
+    bind(alterPartitionReassignmentsHandler(services)),
     bind(listPartitionReassignmentsHandler()),
+    bind(offsetDeleteHandler(services)),
+    bind(describeClientQuotasHandler(services)),
+    bind(alterClientQuotasHandler(services)),
+    bind(updateFeaturesHandler(services)),
     bind(describeClusterHandler(services)),
+    bind(describeProducersHandler(services)),
+    bind(describeTransactionsHandler(services)),
+    bind(listTransactionsHandler(services)),
+    bind(consumerGroupHeartbeatHandler(services)),
+    bind(consumerGroupDescribeHandler(services)),
+    bind(listConfigResourcesHandler(services)),
+    bind(describeTopicPartitionsHandler(services)),
   ];
 }

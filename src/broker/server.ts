@@ -51,7 +51,6 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
   const handling = new Set<Promise<Reply>>();
   const followed = follow(broker, handling);
   const largeFrames = new Semaphore(LARGE_FRAMES_BYTES_MAX);
-  const connectionsMax = config.integer("max.connections");
   let lastId = 0;
 
   async function run(connection: Connection): Promise<void> {
@@ -81,7 +80,7 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
       return open.size;
     },
     async serve(connection) {
-      if (draining.signal.aborted || open.size >= connectionsMax) {
+      if (draining.signal.aborted || open.size >= config.integer("max.connections")) {
         env.metrics.count("skerry_kafka_connections_refused_total");
         connection.close();
         return;

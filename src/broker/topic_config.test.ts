@@ -44,7 +44,9 @@ test("values that are accepted, with their canonical form, and those that are no
     ["compression.gzip.level", "10", null],
     ["compression.zstd.level", "-131072", "-131072"],
     ["compression.zstd.level", "23", null],
-    ["compression.lz4.level", "9", null],
+    ["compression.lz4.level", "17", "17"],
+    ["compression.lz4.level", "18", null],
+    ["compression.lz4.level", "0", null],
     ["skerry.produce.validate", "full", "full"],
     ["skerry.produce.validate", "none", null],
   ];
@@ -110,6 +112,12 @@ test("the log's settings", () => {
     compression: "lz4",
     validate: "header",
     cleanup: { delete: true, compact: true },
+    cleaning: {
+      minDirtyRatio: 0.5,
+      minLagMs: 0,
+      maxLagMs: 2 ** 63,
+      deleteRetentionMs: 86_400_000,
+    },
     retentionMs: 604_800_000,
     retentionBytes: -1,
     segmentBytes: 2 ** 30,

@@ -10,7 +10,13 @@ import { TOPIC_PROPERTIES, type TopicProperty } from "./topic_properties.ts";
 export type TopicConfigs = Readonly<Record<string, string>>;
 
 /** Where an effective value comes from, with Kafka's numbers for DescribeConfigs. */
-export const CONFIG_SOURCES = { topic: 1, staticBroker: 4, default: 5 } as const;
+export const CONFIG_SOURCES = {
+  topic: 1,
+  dynamicBroker: 2,
+  dynamicDefault: 3,
+  staticBroker: 4,
+  default: 5,
+} as const;
 export type ConfigSource = keyof typeof CONFIG_SOURCES;
 
 export interface ConfigSynonym {
@@ -75,13 +81,15 @@ function scaled(value: string, factor: number): string {
   return factor === 1 || wide < 0n ? value : String(wide * BigInt(factor));
 }
 
+/** As in Kafka the source counts more than the name: what was set last for this broker stands first. */
 function brokerSynonyms(property: TopicProperty, broker: BrokerConfig): ConfigSynonym[] {
   const found: ConfigSynonym[] = [];
-  for (const { name, factor } of property.synonyms) {
-    const value = broker.explicit.get(name);
-    if (value === undefined) continue;
-    const scaledValue = factor === 1 ? value : scaled(value, factor);
-    found.push({ name, value: scaledValue, source: "staticBroker" });
+  for (const { source, get } of broker.layers) {
+    for (const { name, factor } of property.synonyms) {
+      const value = get(name);
+      if (value === undefined) continue;
+      found.push({ name, value: factor === 1 ? value : scaled(value, factor), source });
+    }
   }
   return found;
 }
@@ -107,6 +115,18 @@ export function effectiveConfigs(
   broker: BrokerConfig,
 ): readonly EffectiveConfig[] {
   return TOPIC_PROPERTIES.map((property) => effectiveConfig(property, overrides, broker));
+}
+
+/** Values that are fine alone and not together, or null. */
+export function configConflict(overrides: TopicConfigs, broker: BrokerConfig): string | null {
+  const lag = (name: string): bigint => {
+    const property = BY_NAME.get(name);
+    return property === undefined ? 0n : BigInt(effectiveConfig(property, overrides, broker).value);
+  };
+  const [min, max] = [lag("min.compaction.lag.ms"), lag("max.compaction.lag.ms")];
+  return min <= max
+    ? null
+    : `conflict topic config setting min.compaction.lag.ms (${min}) > max.compaction.lag.ms (${max})`;
 }
 
 function compressionOf(text: string): LogConfig["compression"] {
@@ -147,10 +167,20 @@ export function logConfigOf(overrides: TopicConfigs, broker: BrokerConfig): LogC
     ...levelOf(compression, number),
     validate: values.get("skerry.produce.validate") === "full" ? "full" : "header",
     cleanup: { delete: policy.includes("delete"), compact: policy.includes("compact") },
+    cleaning: {
+      minDirtyRatio: number("min.cleanable.dirty.ratio"),
+      minLagMs: number("min.compaction.lag.ms"),
+      maxLagMs: number("max.compaction.lag.ms"),
+      deleteRetentionMs: number("delete.retention.ms"),
+    },
     retentionMs: number("retention.ms"),
     retentionBytes: number("retention.bytes"),
     segmentBytes: number("segment.bytes"),
-    segmentMs: number("segment.ms"),
+    // So that the newest segment, which is never compacted, does not outlast the lag.
+    segmentMs: Math.min(
+      number("segment.ms"),
+      policy.includes("compact") ? number("max.compaction.lag.ms") : Infinity,
+    ),
     producerExpirationMs: broker.integer("producer.id.expiration.ms"),
     retentionCheckMs: broker.integer("log.retention.check.interval.ms"),
   };

@@ -2,6 +2,8 @@
 
 /** Where groups live. Only the coordinator makes it: what it is made like is not the client's choice. */
 export const OFFSETS_TOPIC = "__consumer_offsets";
+/** Where transactions live; made like the one above. */
+export const TRANSACTIONS_TOPIC = "__transaction_state";
 
 export const NAME_LENGTH_MAX = 249;
 const LEGAL = /^[a-zA-Z0-9._-]+$/;

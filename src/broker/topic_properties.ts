@@ -11,6 +11,8 @@ export interface Synonym {
 export interface TopicProperty extends Property {
   /** In order of precedence. */
   readonly synonyms: readonly Synonym[];
+  /** In Kafka the broker property has no default: it follows another one. */
+  readonly noBrokerDefault?: true;
 }
 
 function as(...names: readonly string[]): readonly Synonym[] {
@@ -20,7 +22,11 @@ function as(...names: readonly string[]): readonly Synonym[] {
 const FOREVER = String(LONG_MAX);
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-const NOT_COMPACTED = "Stored and shown; a compacted topic keeps every record.";
+/** Kafka's form of a list of replicas. */
+const REPLICAS = {
+  like: /^(?:\*|\d+:\d+)$/,
+  words: "* or a list of partition:broker",
+} as const;
 const THROTTLED = "Stored and shown; there is no replication traffic to throttle.";
 
 export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
@@ -31,7 +37,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     words: ["delete", "compact"],
     synonyms: as("log.cleanup.policy"),
     documentation:
-      "delete drops old records by time and size; compact wants a key in each record, and keeps all of them.",
+      "delete drops old records by time and size; compact wants a key in each record and keeps the newest of each.",
   },
   {
     name: "compression.type",
@@ -52,6 +58,16 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     documentation: "Level for gzip where compression.type makes the broker compress; -1 is 6.",
   },
   {
+    name: "compression.lz4.level",
+    type: "int",
+    fallback: "9",
+    min: 1n,
+    max: 17n,
+    synonyms: as("compression.lz4.level"),
+    shownOnly: true,
+    documentation: "Stored and shown; our lz4 has one level.",
+  },
+  {
     name: "compression.zstd.level",
     type: "int",
     fallback: "3",
@@ -66,8 +82,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "86400000",
     min: 0n,
     synonyms: as("log.cleaner.delete.retention.ms"),
-    shownOnly: true,
-    documentation: NOT_COMPACTED,
+    documentation: "How long the deletion of a key stays visible after the pass that first met it.",
   },
   {
     name: "file.delete.delay.ms",
@@ -93,6 +108,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: FOREVER,
     min: 0n,
     synonyms: as("log.flush.interval.ms"),
+    noBrokerDefault: true,
     shownOnly: true,
     documentation: "Stored and shown; every acknowledged record is durable.",
   },
@@ -100,6 +116,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     name: "follower.replication.throttled.replicas",
     type: "list",
     fallback: "",
+    items: REPLICAS,
     synonyms: [],
     shownOnly: true,
     documentation: THROTTLED,
@@ -117,6 +134,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     name: "leader.replication.throttled.replicas",
     type: "list",
     fallback: "",
+    items: REPLICAS,
     synonyms: [],
     shownOnly: true,
     documentation: THROTTLED,
@@ -145,8 +163,8 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: FOREVER,
     min: 1n,
     synonyms: as("log.cleaner.max.compaction.lag.ms"),
-    shownOnly: true,
-    documentation: NOT_COMPACTED,
+    documentation:
+      "Age from which a record is compacted whatever the share of dirty bytes; segments are closed by then.",
   },
   {
     name: "max.message.bytes",
@@ -188,8 +206,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     min: 0n,
     max: 1n,
     synonyms: as("log.cleaner.min.cleanable.ratio"),
-    shownOnly: true,
-    documentation: NOT_COMPACTED,
+    documentation: "Share of dirty bytes above which a topic is compacted.",
   },
   {
     name: "min.compaction.lag.ms",
@@ -197,8 +214,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     fallback: "0",
     min: 0n,
     synonyms: as("log.cleaner.min.compaction.lag.ms"),
-    shownOnly: true,
-    documentation: NOT_COMPACTED,
+    documentation: "Age below which a record is not compacted.",
   },
   {
     name: "min.insync.replicas",

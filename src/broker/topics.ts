@@ -16,9 +16,14 @@ import type { RefusalReason, Refused } from "../controller/command.ts";
 import type { TopicRow } from "../controller/image.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
-import { checkTopicConfigs, isRemovedKey, type TopicConfigs } from "./topic_config.ts";
+import {
+  checkTopicConfigs,
+  configConflict,
+  isRemovedKey,
+  type TopicConfigs,
+} from "./topic_config.ts";
 import { CollisionIndex } from "./collision_index.ts";
-import { collisionKey, OFFSETS_TOPIC, topicNameProblem } from "./topic_name.ts";
+import { collisionKey, OFFSETS_TOPIC, topicNameProblem, TRANSACTIONS_TOPIC } from "./topic_name.ts";
 
 export interface NewTopic {
   readonly name: string;
@@ -125,6 +130,17 @@ export function tooManyTopics(count: number): TopicRefused | null {
     : null;
 }
 
+const CLEANUP = "cleanup.policy";
+
+/** Null removes an override. */
+function withChanges(
+  configs: TopicConfigs,
+  changes: Readonly<Record<string, string | null>>,
+): TopicConfigs {
+  const next = Object.entries({ ...configs, ...changes });
+  return Object.fromEntries(next.filter((one): one is [string, string] => one[1] !== null));
+}
+
 interface Validation {
   readonly validateOnly?: boolean;
 }
@@ -212,9 +228,15 @@ class TopicRegistry implements Topics {
     if (topic.name === OFFSETS_TOPIC) {
       return refuse("INVALID_TOPIC_EXCEPTION", `${OFFSETS_TOPIC} is made with the first group.`);
     }
+    if (topic.name === TRANSACTIONS_TOPIC) {
+      const message = `${TRANSACTIONS_TOPIC} is made with the first transactional producer.`;
+      return refuse("INVALID_TOPIC_EXCEPTION", message);
+    }
     const entries = [...topic.configs];
     const checked = checkTopicConfigs(entries);
     if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+    const conflict = configConflict(checked.configs, this.#config);
+    if (conflict !== null) return refuse("INVALID_CONFIG", conflict);
     const removed = entries.map(([name]) => name).filter(isRemovedKey);
     if (removed.length > 0) {
       this.#env.log.log("info", "topic-config-ignored", {
@@ -291,6 +313,14 @@ class TopicRegistry implements Topics {
     const sets = kept.filter(([, value]) => value !== null);
     const checked = checkTopicConfigs(sets);
     if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+    const next = withChanges(topic.configs, { ...Object.fromEntries(kept), ...checked.configs });
+    if (topic.internal && next[CLEANUP] !== topic.configs[CLEANUP]) {
+      // AlterConfigs with other keys only would else make groups and transactions expire.
+      const message = `The internal topic ${topic.name} keeps its ${CLEANUP}`;
+      return refuse("POLICY_VIOLATION", message);
+    }
+    const conflict = configConflict(next, this.#config);
+    if (conflict !== null) return refuse("INVALID_CONFIG", conflict);
     if (validateOnly || kept.length === 0) return { ok: true };
     const decided = await this.#metadata.submit({
       type: "alter-topic-configs",

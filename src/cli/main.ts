@@ -7,6 +7,8 @@ import { EXIT } from "./exit.ts";
 import { featuresCommand } from "./features.ts";
 import { fsckCommand } from "./fsck.ts";
 import { inspectCommand } from "./inspect.ts";
+import { processIo } from "./kafka/io.ts";
+import { FAMILIES, runKafka } from "./kafka/run.ts";
 import { serve } from "./serve.ts";
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
@@ -19,6 +21,8 @@ const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> =
 };
 
 async function main(argv: readonly string[]): Promise<number> {
+  // These have options of their own, and none of a broker.
+  if (FAMILIES.includes(argv[0] ?? "")) return await runKafka(argv, processIo());
   const args = parseArguments(argv);
   if (args.version) {
     process.stdout.write(`skerry ${VERSION}\n`);
@@ -35,7 +39,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const run = COMMANDS[args.command];
   if (run !== undefined) return await run(args);
-  const names = [...Object.keys(COMMANDS), "help"].join(", ");
+  const names = [...Object.keys(COMMANDS), ...FAMILIES, "help"].join(", ");
   process.stderr.write(`Cannot run ${JSON.stringify(args.command)}: allowed are ${names}\n`);
   return EXIT.config;
 }

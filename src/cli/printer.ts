@@ -20,12 +20,12 @@ function failureOf(error: Error): Error {
     : error;
 }
 
-/** Resolves once standard output has taken the text. Rejects with PipeClosed when nobody will. */
-function writeOut(text: string): Promise<void> {
+/** Resolves once standard output has taken the text or bytes. Rejects with PipeClosed when nobody will. */
+export function writeOut(data: string | Uint8Array): Promise<void> {
   // Each write tells its own failure.
   if (process.stdout.listenerCount("error") === 0) process.stdout.on("error", () => {});
   return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => error ? reject(failureOf(error)) : resolve());
+    process.stdout.write(data, (error) => error ? reject(failureOf(error)) : resolve());
   });
 }
 

@@ -42,7 +42,7 @@ export interface MetadataOptions {
   readonly incarnation?: Uuid;
   /** How often to look for entries of others; null: only when asked. */
   readonly pollMs?: number | null;
-  /** Told of every poll: null when it read the end of the log, else why not. */
+  /** Told of every poll: null when it read the end of the log, else why not; and why an entry is refused. */
   readonly onPoll?: (problem: string | null) => void;
   readonly featureLevels?: FeatureLevels;
   /** Entries since the last snapshot that call for a new one. */
@@ -110,7 +110,9 @@ class Controller implements MetadataStore {
     );
     this.#replica = new Replica(clusterId, options.featureLevels);
     const { signal } = this.#abort;
-    this.#log = new ObjectLog({ store, env, clusterId, signal });
+    const onRefused = (why: string | null) =>
+      onPoll(why === null ? null : `metadata cannot be written: ${why}`);
+    this.#log = new ObjectLog({ store, env, clusterId, signal, onRefused });
     this.#snapshotEntries = options.snapshotEntries ?? METADATA_SNAPSHOT_ENTRIES;
     this.#keeper = new SnapshotKeeper({
       store,

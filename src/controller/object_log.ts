@@ -10,10 +10,12 @@
 import type { Env } from "../env/env.ts";
 import { type Position, position } from "../lib/brand.ts";
 import { equalBytes } from "../lib/bytes.ts";
+import { messageOf } from "../lib/errors.ts";
 import {
   METADATA_APPEND_TIMEOUT_MS,
   METADATA_EVIDENCE_AGE_MS_MAX,
   METADATA_READS_IN_FLIGHT,
+  WAL_REFUSED_MS,
 } from "../lib/limits.ts";
 import { createExactly } from "../object/create.ts";
 import { logKey, parseSnapshotKey, snapshotPrefix } from "../object/object_key.ts";
@@ -51,6 +53,8 @@ export interface ObjectLogOptions {
   readonly env: Env;
   readonly clusterId: string;
   readonly signal: AbortSignal;
+  /** Told why the store refuses an entry, again and again; null once it was taken after all. */
+  readonly onRefused?: (why: string | null) => void;
 }
 
 export interface SnapshotInfo extends ObjectInfo {
@@ -103,18 +107,23 @@ export class ObjectLog {
 
   /** Creates the entry at `at`, or tells who did. Throws what createExactly throws: outcome unknown. */
   async append(at: Position, body: Uint8Array): Promise<AppendOutcome> {
-    const { store, env, clusterId, signal } = this.#options;
+    const { store, env, clusterId, signal, onRefused } = this.#options;
     const key = logKey(clusterId, at);
     const began = this.now();
+    let isRefused = false;
     const outcome = await createExactly(store, key, body, {
       clock: env.clock,
       random: env.random,
       log: env.log,
       signal,
       deadlineMs: METADATA_APPEND_TIMEOUT_MS,
-      onRetry: () =>
-        env.metrics.count("skerry_object_store_retries_total", { op: "put", class: "metadata" }),
+      onRetry: (error) => {
+        env.metrics.count("skerry_object_store_retries_total", { op: "put", class: "metadata" });
+        isRefused = this.now().monotonicMs - began.monotonicMs >= WAL_REFUSED_MS;
+        if (isRefused) onRefused?.(messageOf(error));
+      },
     });
+    if (isRefused) onRefused?.(null);
     const stale = this.#isStale(outcome.storeNowMs);
     if (stale && await this.#isBehind(at)) return { kind: "behind" };
     if (!outcome.created) return { kind: "taken", winner: outcome.found };

@@ -42,7 +42,7 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
   skerry_object_store_active: row(
     "gauge",
     "permit",
-    "requests under way: read (of data), log (reads of metadata and WAL), compaction (its reads of data), write, upload",
+    "requests under way: read (of data), log (reads of metadata and WAL), compaction and open (their reads of data), write, upload",
   ),
   skerry_object_store_waiting: row(
     "gauge",
@@ -94,7 +94,7 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
     "reads of streams: hit, part when older records had to come from objects, miss",
     "many misses: consumers lag behind memory; a larger `skerry.log.cache.bytes` may help",
   ),
-  skerry_block_cache_bytes: row("gauge", "", "blocks read back from objects"),
+  skerry_block_cache_bytes: row("gauge", "", "blocks, indexes and ranges read back from objects"),
   skerry_block_cache_blocks_total: row(
     "counter",
     "outcome",
@@ -206,12 +206,34 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
   skerry_metadata_feature_level: row("gauge", "", "feature level of the cluster"),
   skerry_open_streams: row("gauge", "", "streams that are open"),
   skerry_partitions_open: row("gauge", "", "partitions that are open"),
+  skerry_transactions: row(
+    "gauge",
+    "state",
+    "transactions of this coordinator that are open, or ending (decided, with markers still to write)",
+    "ending above 0 for minutes: a partition cannot be written, or another node leads it; the log names it",
+  ),
   skerry_partitions_unreadable: row(
     "gauge",
     "",
     "partitions whose last opening failed; they are tried again after a pause",
     "above 0: the log has the reason (`partition-open-failed`)",
   ),
+  skerry_log_cleaner_runs_total: row(
+    "counter",
+    "outcome",
+    "passes of topic compaction: done, overtaken (the log closed or lost what was read) or failed",
+    "failed: the log has the reason (`log-cleaning-failed`); the partition is tried again after a pause",
+  ),
+  skerry_log_cleaner_seconds: row("histogram", "", "how long a pass took"),
+  skerry_log_cleaner_read_bytes_total: row("counter", "", "bytes that topic compaction read"),
+  skerry_log_cleaner_written_bytes_total: row("counter", "", "bytes that it kept and wrote anew"),
+  skerry_log_cleaner_dirty_ratio_max: row(
+    "gauge",
+    "",
+    "largest share of dirty bytes of a compacted partition",
+    "stays above `min.cleanable.dirty.ratio`: raise `log.cleaner.io.max.bytes.per.second`, or the passes fail",
+  ),
+  skerry_log_cleaner_due: row("gauge", "", "partitions that wait for their pass"),
   skerry_partitions_unlisted: row(
     "gauge",
     "",
@@ -233,6 +255,12 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
     "gauge",
     "topic partition",
     "offset below which all is durable",
+  ),
+  skerry_partition_last_stable_offset: row(
+    "gauge",
+    "topic partition",
+    "offset below which no transaction is open",
+    "stays behind the high watermark: a transaction hangs; read_committed gets nothing above it",
   ),
   skerry_partition_size_bytes: row(
     "gauge",

@@ -354,13 +354,26 @@ test("read queries have defaults and bounds", async () => {
   const { app, queries } = setup();
   await app.request("/v1/topics/t/partitions/0/records");
   const { signal: _, recordBytesMax, ...defaults } = queries[0]!;
-  assert.deepEqual(defaults, { offset: "earliest", recordsMax: 500, bytesMax: 1 << 20, waitMs: 0 });
+  assert.deepEqual(defaults, {
+    offset: "earliest",
+    recordsMax: 500,
+    bytesMax: 1 << 20,
+    waitMs: 0,
+    isolation: "uncommitted",
+  });
   assert.equal(recordBytesMax, HTTP_RECORD_BYTES_MAX);
   await app.request(
-    "/v1/topics/t/partitions/0/records?offset=latest&limit=5&maxBytes=10&wait=30000",
+    "/v1/topics/t/partitions/0/records?offset=latest&limit=5&maxBytes=10&wait=30000" +
+      "&isolation=read_committed",
   );
   const { signal: __, recordBytesMax: ___, ...asked } = queries[1]!;
-  assert.deepEqual(asked, { offset: "latest", recordsMax: 5, bytesMax: 10, waitMs: 30_000 });
+  assert.deepEqual(asked, {
+    offset: "latest",
+    recordsMax: 5,
+    bytesMax: 10,
+    waitMs: 30_000,
+    isolation: "committed",
+  });
   for (
     const bad of [
       "offset=abc",
@@ -372,6 +385,8 @@ test("read queries have defaults and bounds", async () => {
       "maxBytes=0",
       "limit=1&limit=2",
       "offset=1&offset=latest",
+      "isolation=committed",
+      "isolation=",
     ]
   ) {
     const response = await app.request(`/v1/topics/t/partitions/0/records?${bad}`);

@@ -10,7 +10,7 @@ import {
 import { answerOf, chunksOf } from "./answer.ts";
 import type { Gateway, Oversized, ReadAnswer, ReadQuery, RecordOutput } from "./port.ts";
 import { badRequest, ProblemError, problemOf, problemResponse } from "./problem.ts";
-import { parameter, parseCount, queryOf } from "./query.ts";
+import { parameter, parseChoice, parseCount, queryOf } from "./query.ts";
 import { rawResponse } from "./raw_record.ts";
 import { recordJson, renderedBytes, renderedBytesMax } from "./record_json.ts";
 
@@ -43,6 +43,14 @@ function offsetOf(query: URLSearchParams): ReadQuery["offset"] {
   return text === "earliest" || text === "latest" ? text : parseCount(text, "offset");
 }
 
+/** Kafka's words and Kafka's default. */
+const ISOLATIONS = ["read_uncommitted", "read_committed"] as const;
+
+function isolationOf(query: URLSearchParams): ReadQuery["isolation"] {
+  const choice = parseChoice(query, "isolation", ISOLATIONS);
+  return choice === "read_committed" ? "committed" : "uncommitted";
+}
+
 function readQueryOf(request: Request): ReadQuery {
   const query = queryOf(request);
   return {
@@ -51,6 +59,7 @@ function readQueryOf(request: Request): ReadQuery {
     bytesMax: numberOf(query, "maxBytes", BYTES_DEFAULT, 1, HTTP_READ_BYTES_MAX),
     recordBytesMax: HTTP_RECORD_BYTES_MAX,
     waitMs: numberOf(query, "wait", 0, 0, HTTP_WAIT_MS_MAX),
+    isolation: isolationOf(query),
     signal: request.signal,
   };
 }
@@ -168,8 +177,8 @@ export async function consume(
   return answerRead(page, partition, request, clock);
 }
 
-/** Why there is no such record: the log ends before it, or compaction has removed it. */
-function missing(page: Found, offset: number): Response {
+/** Why there is no such record: the log ends before it, compaction has removed it, or it is not committed. */
+function missing(page: Found, offset: number, isolation: ReadQuery["isolation"]): Response {
   const { logStart, highWatermark } = page;
   if (offset >= highWatermark) {
     const message = `Cannot read offset ${offset}: the log ends at ${highWatermark}`;
@@ -184,7 +193,10 @@ function missing(page: Found, offset: number): Response {
   return problemResponse({
     status: 404,
     title: "Not found",
-    detail: `Cannot read offset ${offset}: compaction has removed it`,
+    detail: `Cannot read offset ${offset}: ` +
+      (isolation === "committed"
+        ? "it is not committed, or compaction has removed it"
+        : "compaction has removed it"),
   });
 }
 
@@ -196,8 +208,10 @@ export async function consumeOne(
   partition: number,
   offset: number,
 ): Promise<Response> {
+  const isolation = isolationOf(queryOf(request));
   const page = await gateway.read(topic, partition, {
     offset,
+    isolation,
     recordsMax: 1,
     bytesMax: 1,
     recordBytesMax: Infinity,
@@ -210,5 +224,5 @@ export async function consumeOne(
     return rawResponse(record, { partition, request, clock, release: () => page.release() });
   }
   page.release();
-  return missing(page, offset);
+  return missing(page, offset, isolation);
 }

@@ -49,6 +49,8 @@ export interface ReadQuery {
   readonly recordBytesMax: number;
   /** How long to wait at the end of the log for a first record. */
   readonly waitMs: number;
+  /** `committed` ends before open transactions and leaves out what was aborted. */
+  readonly isolation: "uncommitted" | "committed";
   readonly signal: AbortSignal;
 }
 

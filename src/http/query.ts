@@ -33,6 +33,19 @@ export function parseCount(text: string, name: string, max = Number.MAX_SAFE_INT
   return value;
 }
 
+/** One of the given words; the first one when it is absent. */
+export function parseChoice<T extends string>(
+  query: URLSearchParams,
+  name: string,
+  [fallback, ...others]: readonly [T, ...T[]],
+): T {
+  const text = parameter(query, name) ?? fallback;
+  const found = [fallback, ...others].find((choice) => choice === text);
+  if (found !== undefined) return found;
+  const shown = text.slice(0, SHOWN_CHARS_MAX);
+  throw badRequest(`Cannot use ${name}=${shown}: not ${[fallback, ...others].join(" or ")}`);
+}
+
 export function parseFlag(query: URLSearchParams, name: string): boolean {
   const text = parameter(query, name);
   if (text === null || text === "0" || text === "false") return false;

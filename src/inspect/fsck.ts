@@ -6,7 +6,7 @@ import type { ObjectRow } from "../controller/image.ts";
 import { readCluster } from "../controller/cluster.ts";
 import type { State } from "../controller/state.ts";
 import type { Env } from "../env/env.ts";
-import { type Position, position } from "../lib/brand.ts";
+import { type Position, position, type StreamId } from "../lib/brand.ts";
 import { isFault } from "../lib/errors.ts";
 import { FSCK_OBJECTS_AT_ONCE } from "../lib/limits.ts";
 import { CLUSTER_KEY, dataKey, logPrefix, snapshotPrefix } from "../object/object_key.ts";
@@ -192,7 +192,8 @@ async function checkObjects(
   { objects: sizes }: Census,
   report: Report,
 ): Promise<void> {
-  const options = { store, clusterId, state, sizes, metaStreams: metaStreamsOf(state), report };
+  const about = { metaStreams: metaStreamsOf(state), shifts: new Map<StreamId, number>() };
+  const options = { store, clusterId, state, sizes, ...about, report };
   const coverage = new Coverage(state, report);
   const rows = state.objects.values();
   const unlessVanished = async <T>({ objectId }: ObjectRow, work: () => Promise<T>) => {
@@ -226,7 +227,8 @@ async function checkWals(
   { objects: sizes, wals }: Census,
   report: Report,
 ): Promise<BrokenWal[]> {
-  const options = { store, clusterId, state, sizes, metaStreams: metaStreamsOf(state), report };
+  const about = { metaStreams: metaStreamsOf(state), shifts: new Map<StreamId, number>() };
+  const options = { store, clusterId, state, sizes, ...about, report };
   const broken: BrokenWal[] = [];
   for (const [name, row] of state.wals) {
     const slots = wals.get(name) ?? new Map<number, number>();

@@ -26,6 +26,8 @@ export interface ObjectCheckOptions {
   /** Sizes of the objects that are there. */
   readonly sizes: ReadonlyMap<ObjectId, number>;
   readonly metaStreams: ReadonlySet<StreamId>;
+  /** How far offsets of batches are above those of their stream: the same all through a stream. */
+  readonly shifts: Map<StreamId, number>;
   readonly report: Report;
 }
 
@@ -40,12 +42,12 @@ export function metaStreamsOf(state: State): Set<StreamId> {
 
 /** Checks the payload of a record whose stream still exists; what a deleted one carried nobody knows. */
 export function recordProblem(
-  { state, metaStreams }: Pick<ObjectCheckOptions, "state" | "metaStreams">,
+  { state, metaStreams, shifts }: Pick<ObjectCheckOptions, "state" | "metaStreams" | "shifts">,
   record: StreamRecord,
 ): string | null {
   const { streamId, baseOffset } = record;
   if (!state.streams.has(streamId)) return null;
-  const problem = payloadProblem(record, metaStreams.has(streamId));
+  const problem = payloadProblem(record, metaStreams.has(streamId), shifts);
   return problem === null ? null : `stream ${streamId} at ${baseOffset}: ${problem}`;
 }
 

@@ -124,6 +124,21 @@ describe("golden bytes", () => {
     assert.match(lines[5]!, /^footer {4}@141 indexPosition=33 indexLength=108/);
   });
 
+  test("what a probe has left, told by its name, with the writer that won", async () => {
+    const bytes = Uint8Array.from({ length: 64 }, (_, i) => (62 + 7 * i) % 256);
+    const name = "meta/probe/0011223344556677/raced";
+    const { kind, lines, damage } = await look(sourceOf(bytes, name));
+    assert.equal(kind, "probe");
+    assert.equal(damage, null);
+    assert.equal(lines.length, 1);
+    assert.match(
+      lines[0]!,
+      /^probe {5}@0 run=0011223344556677 name=raced writer=2 body=3e454c535a61686f.{112}$/,
+    );
+    const cut = await look(sourceOf(bytes.subarray(1), `./store/${name}`));
+    assert.deepEqual([cut.kind, cut.damage], ["probe", "not what a probe writes"]);
+  });
+
   test("a sparse index, told by its name", async () => {
     const bytes = fromHex(
       "0000 00000001 0000000000000001 00000001 0000000000000032 0000000000000064 0000000000000058",

@@ -5,6 +5,7 @@ import type { ByteSource } from "./byte_source.ts";
 import { inspectComposite } from "./inspect_composite.ts";
 import { inspectData } from "./inspect_data.ts";
 import { inspectCluster, inspectEntry, inspectSnapshot } from "./inspect_metadata.ts";
+import { inspectProbe } from "./inspect_probe.ts";
 import { inspectSparse } from "./inspect_sparse.ts";
 import { inspectWal } from "./inspect_wal.ts";
 import type { Item } from "./item.ts";
@@ -39,5 +40,7 @@ export function inspect(
       return inspectCluster(source);
     case "sparse":
       return inspectSparse(source);
+    case "probe":
+      return inspectProbe(source);
   }
 }

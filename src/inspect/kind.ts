@@ -3,7 +3,15 @@ import { viewOf } from "../lib/bytes.ts";
 import { FOOTER_BYTES } from "../storage/format/footer.ts";
 import type { ByteSource } from "./byte_source.ts";
 
-export type ObjectKind = "wal" | "data" | "composite" | "entry" | "snapshot" | "cluster" | "sparse";
+export type ObjectKind =
+  | "wal"
+  | "data"
+  | "composite"
+  | "entry"
+  | "snapshot"
+  | "cluster"
+  | "sparse"
+  | "probe";
 
 const HEAD_BYTES = 64;
 const HEAD_MAGIC: Readonly<Record<number, ObjectKind>> = {
@@ -20,9 +28,12 @@ const NAMES: readonly (readonly [RegExp, ObjectKind])[] = [
   [/\/log\/\d{20}$/, "entry"],
   [/\/snap\/\d{20}$/, "snapshot"],
   [/(^|\/)meta\/cluster$/, "cluster"],
+  [/(^|\/)meta\/probe\/[^/]+\/[^/]+$/, "probe"],
   [/(^|\/)[0-9a-f]{8}\/_kafka_[^/]+\/node-\d+$/, "sparse"],
   [/(^|\/)[0-9a-f]{8,}\/_kafka_[^/]+\/\d+$/, "data"],
 ];
+
+const WITHOUT_MAGIC: ReadonlySet<ObjectKind> = new Set(["cluster", "sparse", "probe"]);
 
 function kindOfTail(tail: Uint8Array): ObjectKind | null {
   if (tail.length < FOOTER_BYTES) return null;
@@ -36,7 +47,6 @@ export async function kindOf(source: ByteSource): Promise<ObjectKind | null> {
   const byHead = head.length < 4 ? undefined : HEAD_MAGIC[viewOf(head).getUint32(0)];
   const tail = await source.read(Math.max(0, source.size - FOOTER_BYTES), source.size);
   const byName = NAMES.find(([pattern]) => pattern.test(source.name))?.[1] ?? null;
-  // These two carry no magic.
-  if (byName === "cluster" || byName === "sparse") return byName;
+  if (byName !== null && WITHOUT_MAGIC.has(byName)) return byName;
   return byHead ?? kindOfTail(tail) ?? byName;
 }

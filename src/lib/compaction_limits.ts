@@ -29,7 +29,7 @@ export const COMPACTION_WRITES_MAX = 4;
 export const COMPACTION_RUNS_AT_ONCE = 4;
 /** Rewrites of single streams that share a metadata entry: the work that a refusal throws away. */
 export const COMPACTION_BATCH_RUNS_MAX = 64;
-/** Indexes of objects that compaction wrote itself: those of a thousand objects of 32 MiB. */
+/** Indexes of objects that uploads and compaction wrote: those of a thousand objects of 32 MiB. */
 export const COMPACTION_INDEX_BYTES = MIB;
 /** Bytes of one read below which, where requests have prices, waiting for one rewrite is dearer than two of them. */
 export const PRICED_COMPACTION_READ_BYTES_MIN = 8 * MIB;

@@ -1,6 +1,8 @@
 /** Every bound of the system, its unit and its reason. Units stand last in the name. */
 
+export * from "./clean_limits.ts";
 export * from "./compaction_limits.ts";
+export * from "./transaction_limits.ts";
 export * from "./http_limits.ts";
 export * from "./read_limits.ts";
 
@@ -47,7 +49,7 @@ export const WAL_HEDGE_SAMPLES_MIN = 16;
 export const WAL_HEDGE_DELAY_MS_MIN = 20;
 /** A WAL write that waits this long for the store makes the node unready; a retried 503 does not. */
 export const WAL_STALLED_MS = 5_000;
-/** A WAL write that the store answers with errors for this long makes the node unready: an answer says more than silence. */
+/** The same of one, or of a metadata entry, that the store answers with errors: an answer says more than silence. */
 export const WAL_REFUSED_MS = 1_000;
 /** Age of objects of another start's probe past which they are left over: no probe takes this long. */
 export const PROBE_LEFT_AGE_MS_MIN = 3_600_000;
@@ -158,6 +160,16 @@ export const GROUP_COMPACT_BYTES_MIN = MIB;
 export const GROUP_STATE_BYTES_MAX = 256 * MIB;
 /** How long a request waits for its groups to load before it is told to come again. */
 export const GROUP_LOAD_WAIT_MS = 2000;
+/** Characters of a regular expression that subscribes to topics. */
+export const TOPIC_REGEX_CHARS_MAX = 4_096;
+/** What RE2 allows for one repeat count. */
+export const TOPIC_REGEX_REPEAT_MAX = 1_000;
+/** Steps of its program; each character of a topic's name costs as many at most. */
+export const TOPIC_REGEX_STEPS_MAX = 4_096;
+/** Steps of matching in one go: some milliseconds in which nothing else runs. */
+export const TOPIC_REGEX_SLICE_STEPS = 2_000_000;
+/** Resolved regular expressions that a node keeps beside those in its groups. */
+export const TOPIC_REGEXES_KEPT = 1_000;
 /** Batches kept per idempotent producer: clients have at most five requests in flight (KIP-98). */
 export const PRODUCER_BATCHES_MAX = 5;
 /** Records of a refused batch that are named in the answer; a batch with more is refused as a whole. */
@@ -194,6 +206,12 @@ export const PRODUCER_IDS_MAX = 100_000;
 export const KV_KEY_CHARS_MAX = 1_024;
 /** Characters of a value there: several must fit one metadata entry, even escaped. */
 export const KV_VALUE_CHARS_MAX = 64 * KIB;
+/** Attempts to change a value that other nodes change as well. */
+export const KV_CHANGES_MAX = 5;
+/** Entities with client quotas: each is a row of the metadata. */
+export const QUOTA_ENTITIES_MAX = 10_000;
+/** Partitions in one answer of DescribeTopicPartitions: max.request.partition.size.limit of Kafka. */
+export const DESCRIBED_PARTITIONS_MAX = 2_000;
 /** T_ACK: age of the last proof that we saw the log's end past which a commit is checked; far below T_TRIM. */
 export const METADATA_EVIDENCE_AGE_MS_MAX = 60_000;
 /** T_TRIM: how long a snapshot stands before the entries below it may be deleted. */

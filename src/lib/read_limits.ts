@@ -47,5 +47,9 @@ export const SPARSE_INDEX_OBJECTS_MIN = 16;
 export const SPARSE_INDEX_CHANGES_MIN = 16;
 /** A sparse index that did not help is not read again for this long. */
 export const SPARSE_INDEX_AGE_MS = 60_000;
+/** Reads of data at once by partitions and groups that open, beside STORE_READS_MAX: never behind cold readers. */
+export const OPEN_READS_MAX = 16;
+/** Bytes of data blocks that are read at once for what opens, beside those that cold reads may. */
+export const OPEN_READ_BYTES_MAX = 32 * MIB;
 /** Index loads at the same time while a stream's offsets are searched in stream set objects. */
 export const INDEX_LOADS_IN_FLIGHT_MAX = 8;

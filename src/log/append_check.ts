@@ -11,7 +11,10 @@ import type { ErrorName } from "../protocol/error_code.ts";
 import {
   type BatchHeader,
   codecOf,
+  dropAppendTime,
+  isLogAppendTime,
   isTransactionalBatch,
+  readBatchHeader,
   setMaxTimestamp,
   validateBatch,
 } from "../protocol/record_batch.ts";
@@ -58,10 +61,12 @@ export function checkBatch(
 ): BatchChecked {
   const valid = validateBatch(bytes, config.messageBytesMax);
   if (!valid.ok) return valid;
-  const { header } = valid;
-  // No transaction can be open here: only a coordinator begins them, and there is none yet.
-  if (isTransactionalBatch(header)) {
-    return refuse("INVALID_TXN_STATE", "The partition was not added to a transaction");
+  // Kafka takes the flag off as well, and lets the sender's times stand.
+  const isClaimed = isLogAppendTime(valid.header);
+  if (isClaimed) dropAppendTime(valid.batch);
+  const header = isClaimed ? readBatchHeader(valid.batch) : valid.header;
+  if (isTransactionalBatch(header) && header.producerId < 0) {
+    return refuse("INVALID_RECORD", "A transactional batch needs a producer id");
   }
   const refused = checkTimes(valid.batch, header, config, context);
   if (refused !== null) return refused;

@@ -3,22 +3,33 @@
  * o and no others, and goes out only once o is below the high watermark: it never knows more than the log.
  */
 import type { Offset, StreamId } from "../lib/brand.ts";
-import { PRODUCER_SNAPSHOTS_MAX } from "../lib/limits.ts";
+import { ABORTED_RECENT_MAX, PRODUCER_SNAPSHOTS_MAX } from "../lib/limits.ts";
 import type { Stream } from "../stream/stream.ts";
+import { type CleanedPart, CleanedStreams } from "./clean/cleaned_streams.ts";
+import { encodeAborted } from "./aborted_transactions.ts";
 import { encodeEpochs } from "./leader_epochs.ts";
-import { encodeLogMeta, encodePartitionMeta } from "./log_meta.ts";
+import { encodeLogMeta, encodePartitionMeta, type LogMeta } from "./log_meta.ts";
 import type { LogState } from "./log_state.ts";
 import type { MetaStream } from "./meta_stream.ts";
 import { encodeSnapshot, encodeSnapshots, type ProducerSnapshot } from "./producer_snapshot.ts";
+import { extended, isEmptySlice, type Slice } from "./slice.ts";
 import { encodeTimeEntries } from "./time_index.ts";
 
-const TIME_STREAM = "tim";
+/** Names in the stream map, as AutoMQ's. */
+export const LOG_STREAM = "log";
+export const TIME_STREAM = "tim";
+export const TXN_STREAM = "txn";
 
 export interface CheckpointerOptions {
   readonly meta: MetaStream;
   readonly createStream: () => Promise<Stream>;
-  readonly streamMap: ReadonlyMap<string, StreamId>;
+  readonly deleteStream: (id: StreamId) => Promise<void>;
+  /** As stored. */
+  readonly logMeta: LogMeta;
+  /** Streams of cleaned segments. */
+  readonly parts: Iterable<CleanedPart>;
   readonly time: Stream | null;
+  readonly txn: Stream | null;
   readonly snapshots: readonly ProducerSnapshot[];
 }
 
@@ -35,43 +46,80 @@ export class Checkpointer {
   readonly #meta: MetaStream;
   readonly #createStream: () => Promise<Stream>;
   readonly #streamMap: Map<string, StreamId>;
+  /** Streams of cleaned segments; to be changed by whoever writes beside the log, one at a time. */
+  readonly cleaned: CleanedStreams;
+  /** The newest value of LOG. */
+  #logMeta: LogMeta;
   #time: Stream | null;
+  #txn: Stream | null;
   #snapshots: readonly ProducerSnapshot[];
 
   constructor(options: CheckpointerOptions) {
     this.#meta = options.meta;
     this.#createStream = options.createStream;
-    this.#streamMap = new Map(options.streamMap);
+    this.#logMeta = options.logMeta;
+    this.#streamMap = new Map(options.logMeta.streams);
+    this.cleaned = new CleanedStreams({
+      streamMap: this.#streamMap,
+      parts: options.parts,
+      createStream: options.createStream,
+      deleteStream: options.deleteStream,
+      save: () => this.#saveStreams(),
+    });
     this.#time = options.time;
+    this.#txn = options.txn;
     this.#snapshots = options.snapshots;
   }
 
   get time(): Stream | null {
     return this.#time;
   }
+  get txn(): Stream | null {
+    return this.#txn;
+  }
+
+  #saveStreams(): Promise<void> {
+    this.#logMeta = { ...this.#logMeta, streams: new Map(this.#streamMap) };
+    return this.#meta.put("LOG", encodeLogMeta(this.#logMeta));
+  }
+
+  /** For good: a snapshot below what is compacted next would never see a marker that goes. */
+  async dropSnapshotsBelow(offset: Offset): Promise<void> {
+    this.#snapshots = this.#snapshots.filter((snapshot) => snapshot.offset >= offset);
+    await this.#meta.put("PRODUCER_SNAPSHOTS", encodeSnapshots(this.#snapshots));
+  }
 
   /** One at a time. Resolves to the offset of the checkpoint. */
   async write(input: CheckpointInput): Promise<Offset> {
     const { state, log, passed } = input;
     await this.#ensureTimeStream(state);
-    const times = this.#appendTimes(state);
+    if (this.#txn === null && state.aborted.hasUnstreamed) {
+      this.#txn = await this.#newStream(TXN_STREAM);
+    }
+    // No await from here to the capture: the index has to hold every marker below the checkpoint.
+    const indexed = [...this.#appendAborted(state), ...this.#appendTimes(state)];
     const at = log.nextOffset;
-    const values = this.#capture(input, at);
-    await Promise.all([passed(at), ...times]);
+    const { logMeta, values } = this.#capture(input, at);
+    await Promise.all([passed(at), ...indexed]);
+    this.#logMeta = logMeta;
     await Promise.all(values.map(([key, value]) => this.#meta.put(key, value)));
+    state.aborted.forget(at);
     await this.#meta.compactIfHollow();
     return at;
   }
 
-  /** Gives back what lies before the first segment; the caller has written a checkpoint without it. */
-  async trim(state: LogState, log: Stream): Promise<void> {
-    const start = state.segments[0]!.baseOffset;
-    if (start > log.startOffset) await log.trim(start);
-    const time = this.#time;
-    if (time === null) return;
-    const slices = state.segments.map(({ timeSlice }) => timeSlice);
-    const first = slices.find((slice) => slice.end > slice.start)?.start ?? time.confirmOffset;
-    if (first > time.startOffset) await time.trim(first);
+  /** Whether a trim has something to do that an earlier one, perhaps before a crash, did not come to. */
+  mustTrim({ segments, streamFrom }: LogState, log: Stream): boolean {
+    return streamFrom > log.startOffset || this.cleaned.hasLeftovers(segments);
+  }
+
+  /** Gives back what no segment holds; the caller has written a checkpoint without it. */
+  async trim({ segments, streamFrom }: LogState, log: Stream): Promise<void> {
+    if (streamFrom > log.startOffset) await log.trim(streamFrom);
+    const inLog = segments.filter(({ cleaned }) => cleaned === null);
+    await trimIndex(this.#time, inLog.map(({ timeSlice }) => timeSlice));
+    await trimIndex(this.#txn, inLog.map(({ txnSlice }) => txnSlice));
+    await this.cleaned.tidy(segments);
   }
 
   #capture({ state, clean }: CheckpointInput, at: Offset) {
@@ -82,23 +130,24 @@ export class Checkpointer {
       { offset: at, bytes: encodeSnapshot(state.producers.entries()) };
     this.#snapshots = [...kept, snapshot].slice(-PRODUCER_SNAPSHOTS_MAX);
     const logMeta = {
-      streams: this.#streamMap,
+      streams: new Map(this.#streamMap),
       segments: state.segments.map((segment) => segment.toMeta()),
       countedTo: at,
     };
     const partition = {
       logStartOffset: state.logStartOffset,
-      cleanerOffset: 0,
+      cleanerOffset: state.cleanedTo,
       recoveryPoint: at,
       cleanShutdown: clean,
     };
     // Written in this order: each later value makes sense on top of the earlier ones, after any crash.
-    return [
+    const values = [
       ["LOG", encodeLogMeta(logMeta)],
       ["PRODUCER_SNAPSHOTS", encodeSnapshots(this.#snapshots)],
       ["LEADER_EPOCH_CHECKPOINT", encodeEpochs(state.epochs.entries)],
       ["PARTITION", encodePartitionMeta(partition)],
     ] as const;
+    return { logMeta, values };
   }
 
   /** Most logs never need one: it is made with the first entry. */
@@ -106,8 +155,32 @@ export class Checkpointer {
     if (this.#time !== null || segments.every(({ timePending }) => timePending.length === 0)) {
       return;
     }
-    this.#time = await this.#createStream();
-    this.#streamMap.set(TIME_STREAM, this.#time.streamId);
+    this.#time = await this.#newStream(TIME_STREAM);
+  }
+
+  async #newStream(name: string): Promise<Stream> {
+    const stream = await this.#createStream();
+    this.#streamMap.set(name, stream.streamId);
+    return stream;
+  }
+
+  #appendAborted({ aborted, segments }: LogState): Promise<void>[] {
+    const txn = this.#txn;
+    if (txn === null) return [];
+    const waits: Promise<void>[] = [];
+    for (const segment of segments) {
+      for (;;) {
+        const entries = aborted.unstreamedBelow(segment.endOffset, ABORTED_RECENT_MAX);
+        if (entries.length === 0) break;
+        const payload = encodeAborted(entries);
+        const { baseOffset, durable } = txn.append(payload.length, payload);
+        durable.catch(() => {});
+        waits.push(durable);
+        segment.txnSlice = extended(segment.txnSlice, baseOffset, payload.length);
+        aborted.markStreamed(entries.length);
+      }
+    }
+    return waits;
   }
 
   #appendTimes({ segments }: LogState): Promise<void>[] {
@@ -118,11 +191,7 @@ export class Checkpointer {
       if (segment.timePending.length === 0) continue;
       const payload = encodeTimeEntries(segment.timePending, segment.baseOffset);
       const { baseOffset, durable } = time.append(payload.length, payload);
-      const { start, end } = segment.timeSlice;
-      segment.timeSlice = {
-        start: start === end ? baseOffset : start,
-        end: baseOffset + payload.length,
-      };
+      segment.timeSlice = extended(segment.timeSlice, baseOffset, payload.length);
       segment.timePending.length = 0;
       durable.catch(() => {});
       waits.push(durable);
@@ -134,8 +203,16 @@ export class Checkpointer {
   async close(): Promise<void> {
     try {
       await this.#time?.close();
+      await this.#txn?.close();
     } finally {
-      await this.#meta.close();
+      await this.cleaned.close().finally(() => this.#meta.close());
     }
   }
+}
+
+/** Gives back what lies before the first slice that holds anything. */
+async function trimIndex(index: Stream | null, slices: readonly Slice[]): Promise<void> {
+  if (index === null) return;
+  const first = slices.find((slice) => !isEmptySlice(slice))?.start ?? index.confirmOffset;
+  if (first > index.startOffset) await index.trim(first);
 }

@@ -1,9 +1,10 @@
 /**
  * The JSON values of a partition's meta stream, with AutoMQ's names.
- * LOG lists streams and segments; `ro` (ours) is the offset up to which the newest segment is counted.
+ * LOG lists streams and segments; `ro` (ours) is the offset up to which the newest segment is counted. A segment's
+ * `s` ends the names of its streams once it is cleaned, and LOG then has version 2.
  * PARTITION holds the log start, the cleaner's place, the recovery point and the clean flag; a clean flag
  * counts only while its recovery point is the log's end, so nothing has to clear it. Version 1 of both has
- * no field for it; a field `v` with another value is refused.
+ * no field for it; a later one stands in `v`, and what a build does not know it refuses.
  */
 import { type Offset, type StreamId, streamId } from "../lib/brand.ts";
 import { toUtf8, utf8 } from "../lib/bytes.ts";
@@ -15,6 +16,8 @@ export interface SegmentMeta {
   readonly createdMs: number;
   readonly lastModifiedMs: number;
   readonly bytes: number;
+  /** Of the names of its streams; absent for the partition's own. */
+  readonly suffix?: string;
   readonly log: Slice;
   readonly time: Slice;
   readonly txn: Slice;
@@ -56,13 +59,20 @@ function integerOf(fields: Fields, name: string): number {
 
 /** A build that changes the meaning of a field writes the next one as `v`. */
 const VERSION = 1;
+/** LOG with cleaned segments: a build that reads them from the partition's own streams must not open it. */
+const CLEANED_VERSION = 2;
 
-function parse<T>(bytes: Uint8Array, what: string, read: (fields: Fields) => T): T {
+function parse<T>(
+  bytes: Uint8Array,
+  what: string,
+  known: number,
+  read: (fields: Fields) => T,
+): T {
   try {
     const fields = objectOf(JSON.parse(utf8(bytes)), what);
     const version: unknown = fields["v"] ?? VERSION;
-    if (version !== VERSION) {
-      throw new TypeError(`it has version ${JSON.stringify(version)}, this build knows ${VERSION}`);
+    if (typeof version !== "number" || version < VERSION || version > known) {
+      throw new TypeError(`it has version ${JSON.stringify(version)}, this build knows ${known}`);
     }
     return read(fields);
   } catch (cause) {
@@ -78,6 +88,12 @@ function sliceOf(fields: Fields, name: string): Slice {
   return { start: integerOf(parts, "s"), end: integerOf(parts, "e") };
 }
 
+function suffixOf(fields: Fields): { readonly suffix?: string } {
+  const suffix = fields["s"] ?? "";
+  if (typeof suffix !== "string") throw new TypeError("s is not a text");
+  return suffix === "" ? {} : { suffix };
+}
+
 function segmentOf(value: unknown): SegmentMeta {
   const fields = objectOf(value, "segment");
   const largest = fields["tle"] === undefined ? { t: -1, o: -1 } : objectOf(fields["tle"], "tle");
@@ -86,6 +102,7 @@ function segmentOf(value: unknown): SegmentMeta {
     createdMs: integerOf(fields, "ct"),
     lastModifiedMs: integerOf(fields, "lmt"),
     bytes: integerOf(fields, "lsz"),
+    ...suffixOf(fields),
     log: sliceOf(fields, "ls"),
     time: sliceOf(fields, "ts"),
     txn: sliceOf(fields, "txs"),
@@ -100,7 +117,7 @@ function segmentJson(segment: SegmentMeta): unknown {
     bo: segment.baseOffset,
     ct: segment.createdMs,
     lmt: segment.lastModifiedMs,
-    s: "",
+    s: segment.suffix ?? "",
     lsz: segment.bytes,
     ls: slice(segment.log),
     ts: slice(segment.time),
@@ -111,7 +128,9 @@ function segmentJson(segment: SegmentMeta): unknown {
 }
 
 export function encodeLogMeta(meta: LogMeta): Uint8Array {
+  const isCleaned = meta.segments.some(({ suffix }) => suffix !== undefined);
   return toJson({
+    ...(isCleaned ? { v: CLEANED_VERSION } : {}),
     streamMap: Object.fromEntries(meta.streams),
     segmentMetas: meta.segments.map(segmentJson),
     ro: meta.countedTo,
@@ -120,7 +139,7 @@ export function encodeLogMeta(meta: LogMeta): Uint8Array {
 
 /** Throws FaultError `corrupt`. */
 export function decodeLogMeta(bytes: Uint8Array): LogMeta {
-  return parse(bytes, "LOG", (fields) => {
+  return parse(bytes, "LOG", CLEANED_VERSION, (fields) => {
     const map = objectOf(fields["streamMap"], "streamMap");
     const list = fields["segmentMetas"];
     if (!Array.isArray(list)) throw new TypeError("segmentMetas is not an array");
@@ -143,7 +162,7 @@ export function encodePartitionMeta(meta: PartitionMeta): Uint8Array {
 
 /** Throws FaultError `corrupt`. */
 export function decodePartitionMeta(bytes: Uint8Array): PartitionMeta {
-  return parse(bytes, "PARTITION", (fields) => ({
+  return parse(bytes, "PARTITION", VERSION, (fields) => ({
     logStartOffset: integerOf(fields, "s"),
     cleanerOffset: integerOf(fields, "c"),
     recoveryPoint: integerOf(fields, "r"),

@@ -10,7 +10,7 @@ import { META_COMPACT_BYTES_MIN, META_HOLLOW_SHARE, META_SCAN_BYTES } from "../l
 import type { StreamRecord } from "../storage/stream_record.ts";
 import type { Stream } from "../stream/stream.ts";
 import { decodeMetaKeyValue, encodeMetaKeyValue, type MetaKeyValue } from "./meta_codec.ts";
-import { scan } from "./slice.ts";
+import { scanToOpen } from "./slice.ts";
 
 export type MetaKey = "LOG" | "PARTITION" | "PRODUCER_SNAPSHOTS" | "LEADER_EPOCH_CHECKPOINT";
 
@@ -43,7 +43,9 @@ export class MetaStream {
   /** Replays the stream. Keys of later releases are carried along. */
   async load(): Promise<void> {
     const { startOffset, confirmOffset } = this.#stream;
-    for await (const record of scan(this.#stream, startOffset, confirmOffset, META_SCAN_BYTES)) {
+    for await (
+      const record of scanToOpen(this.#stream, startOffset, confirmOffset, META_SCAN_BYTES)
+    ) {
       const { key, value } = decode(record);
       // The payload may be a view of a whole block: keep only the value.
       this.#keep(key, value.slice(), record.baseOffset, record.payload.length);

@@ -7,16 +7,14 @@ import type { StreamEpoch, StreamId } from "../lib/brand.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
 import type { Env } from "../env/env.ts";
 import type { Stream, StreamClient } from "../stream/stream.ts";
-import { Checkpointer } from "./checkpoint.ts";
+import { CleanedPart } from "./clean/cleaned_streams.ts";
+import { Checkpointer, LOG_STREAM, TIME_STREAM, TXN_STREAM } from "./checkpoint.ts";
 import { decodeLogMeta, encodeLogMeta, type LogMeta } from "./log_meta.ts";
 import { MetaStream } from "./meta_stream.ts";
 import type { LogConfig, PartitionLog } from "./partition_log.ts";
 import { PartitionLogImpl } from "./partition_log_impl.ts";
 import { restore, type Restored } from "./restore.ts";
 import { Segment } from "./segment.ts";
-
-const LOG_STREAM = "log";
-const TIME_STREAM = "tim";
 
 export interface OpenPartitionLogOptions {
   readonly streams: StreamClient;
@@ -51,6 +49,25 @@ class Opening {
     return opened;
   }
 
+  /** A stream that most logs do not have. */
+  async named(name: string, { streams }: LogMeta): Promise<Stream | null> {
+    const id = streams.get(name);
+    return id === undefined ? null : await this.stream(id);
+  }
+
+  /** Streams of cleaned segments, by suffix; what no segment names is left over and stays closed. */
+  async parts(logMeta: LogMeta): Promise<ReadonlyMap<string, CleanedPart>> {
+    const parts = new Map<string, CleanedPart>();
+    for (const { suffix } of logMeta.segments) {
+      if (suffix === undefined || parts.has(suffix)) continue;
+      const log = await this.named(LOG_STREAM + suffix, logMeta);
+      if (log === null) throw unnamed(`cleaned segments name ${suffix}, which has no stream`);
+      const time = await this.named(TIME_STREAM + suffix, logMeta);
+      parts.set(suffix, new CleanedPart(suffix, log, time));
+    }
+    return parts;
+  }
+
   async abandon(): Promise<void> {
     for (const outcome of await Promise.allSettled(this.#streams.map((s) => s.close()))) {
       if (outcome.status === "fulfilled") continue;
@@ -82,11 +99,13 @@ async function open(options: OpenPartitionLogOptions, opening: Opening): Promise
     : storedLog(meta, metaStream);
   if (options.metaStream === null) await options.onMetaStreamCreated(metaStream.streamId);
   const log = logMeta.created ?? await opening.stream(logMeta.streams.get(LOG_STREAM)!);
-  const timeId = logMeta.streams.get(TIME_STREAM);
-  const time = timeId === undefined ? null : await opening.stream(timeId);
+  const time = await opening.named(TIME_STREAM, logMeta);
+  const txn = await opening.named(TXN_STREAM, logMeta);
+  const parts = await opening.parts(logMeta);
   const nowMs = options.env.clock.nowMs();
-  const restored = await restore({ meta, logMeta, log, time, config: options.config, nowMs });
-  return assemble(options, { meta, logMeta, log, time, restored });
+  const { config } = options;
+  const restored = await restore({ meta, logMeta, log, parts, time, txn, config, nowMs });
+  return assemble(options, { meta, logMeta, log, parts, time, txn, restored });
 }
 
 interface OpenedLogMeta extends LogMeta {
@@ -114,23 +133,28 @@ function storedLog(meta: MetaStream, stream: Stream): OpenedLogMeta {
   const value = meta.get("LOG");
   const logMeta = value === undefined ? null : decodeLogMeta(value);
   if (logMeta?.streams.has(LOG_STREAM) !== true) {
-    const message = `Cannot open partition: meta stream ${stream.streamId} names no log stream`;
-    throw new FaultError("data-loss", message, { retriable: false });
+    throw unnamed(`meta stream ${stream.streamId} names no log stream`);
   }
   return logMeta;
+}
+
+function unnamed(what: string): FaultError {
+  return new FaultError("data-loss", `Cannot open partition: ${what}`, { retriable: false });
 }
 
 interface Parts {
   readonly meta: MetaStream;
   readonly logMeta: LogMeta;
   readonly log: Stream;
+  readonly parts: ReadonlyMap<string, CleanedPart>;
   readonly time: Stream | null;
+  readonly txn: Stream | null;
   readonly restored: Restored;
 }
 
 function assemble(options: OpenPartitionLogOptions, parts: Parts): PartitionLog {
   const { streams, leaderEpoch, config, env } = options;
-  const { meta, logMeta, log, time, restored } = parts;
+  const { meta, logMeta, log, time, txn, restored } = parts;
   const { state, snapshots, replayedBytes, checkpointedTo } = restored;
   state.epochs.assign(leaderEpoch, log.nextOffset);
   const name = `${options.topic}-${options.partition}`;
@@ -148,8 +172,11 @@ function assemble(options: OpenPartitionLogOptions, parts: Parts): PartitionLog 
     checkpointer: new Checkpointer({
       meta,
       createStream: () => streams.create(leaderEpoch, options.streamTag),
-      streamMap: logMeta.streams,
+      deleteStream: (id) => streams.delete(id),
+      logMeta,
+      parts: parts.parts.values(),
       time,
+      txn,
       snapshots,
     }),
     uncheckpointedBytes: replayedBytes,

@@ -6,6 +6,17 @@ import type { Offset, StreamEpoch } from "../lib/brand.ts";
 import type { ReadLease } from "../lib/read_lease.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
 
+export interface CleaningConfig {
+  /** Share of dirty bytes above which it is worth it. */
+  readonly minDirtyRatio: number;
+  /** Records younger than this are not compacted. */
+  readonly minLagMs: number;
+  /** Records older than this are compacted whatever the share. */
+  readonly maxLagMs: number;
+  /** How long a deletion stays visible after the pass that first met it. */
+  readonly deleteRetentionMs: number;
+}
+
 /** Settings of a topic that the log obeys; already validated and with defaults filled in. */
 export interface LogConfig {
   readonly messageBytesMax: number;
@@ -19,6 +30,8 @@ export interface LogConfig {
   /** `full` inflates every batch of a producer and looks at each record. */
   readonly validate: "header" | "full";
   readonly cleanup: { readonly delete: boolean; readonly compact: boolean };
+  /** How a compacted topic is compacted. */
+  readonly cleaning: CleaningConfig;
   /** -1 keeps for ever. */
   readonly retentionMs: number;
   readonly retentionBytes: number;
@@ -63,6 +76,8 @@ export interface ReadOptions {
   /** `committed` stops at the last stable offset. */
   readonly isolation: "uncommitted" | "committed";
   readonly cacheOnly?: boolean;
+  /** For what a node must have read before it serves: it does not wait for cold readers. */
+  readonly isOpening?: boolean;
   readonly signal?: AbortSignal;
   /** Ended by the reader when it views none of the batches any more. */
   readonly lease?: ReadLease;
@@ -101,6 +116,69 @@ export interface EpochEnd {
   readonly endOffset: Offset;
 }
 
+/**
+ * Taken before the coordinator is asked whether a producer's transaction holds this partition, and shown at
+ * the append: a marker that is written in between makes it void (KIP-890).
+ */
+export interface Verification {
+  readonly producerId: number;
+  readonly producerEpoch: number;
+}
+
+export interface VerificationAsk {
+  readonly producerId: number;
+  readonly producerEpoch: number;
+  readonly baseSequence: number;
+  /** Produce 12 and later: a producer without state here must begin with sequence 0. */
+  readonly isTransactionsV2: boolean;
+}
+
+/** How a transaction ends in one partition. */
+export interface TransactionMarker {
+  readonly producerId: number;
+  readonly producerEpoch: number;
+  readonly coordinatorEpoch: number;
+  readonly commit: boolean;
+  /** The epoch must then be above the stored one, else at least as high (KIP-1228). */
+  readonly isTransactionsV2: boolean;
+}
+
+/** What DescribeProducers shows of one producer. */
+export interface ActiveProducer {
+  readonly producerId: number;
+  readonly producerEpoch: number;
+  /** -1 when only a marker is known. */
+  readonly lastSequence: number;
+  readonly lastTimestampMs: number;
+  /** -1 when no marker was seen. */
+  readonly coordinatorEpoch: number;
+  readonly currentTxnFirstOffset: Offset | null;
+}
+
+/** What compaction would work on now. */
+export interface Cleanable {
+  /** Share of bytes above what is clean already. */
+  readonly dirtyRatio: number;
+  readonly dirtyBytes: number;
+  /** By the topic's rules. */
+  readonly isDue: boolean;
+}
+
+export interface CleanOptions {
+  /** For the map of keys; where it is full the pass ends, and the next one goes on. */
+  readonly mapBytesMax: number;
+  /** Infinity takes no pauses. */
+  readonly bytesPerSecond: number;
+}
+
+export interface Cleaned {
+  readonly bytesRead: number;
+  readonly bytesWritten: number;
+  /** Batches kept as they are because they cannot be read. */
+  readonly unreadable: number;
+  readonly cleanedTo: Offset;
+}
+
 export interface PartitionLog {
   readonly leaderEpoch: StreamEpoch;
   readonly logStartOffset: Offset;
@@ -113,9 +191,19 @@ export interface PartitionLog {
 
   /**
    * Admits one batch of a client, synchronously: checks, offsets, producer state, append.
-   * `batch` is one record batch v2 whose base offset and leader epoch are rewritten in place.
+   * `batch` is one record batch v2 whose base offset and leader epoch are rewritten in place. A transactional
+   * one that opens its producer's transaction here needs the verification, else it is INVALID_TXN_STATE.
    */
-  append(batch: Uint8Array): Appended | AppendRefused;
+  append(batch: Uint8Array, verification?: Verification): Appended | AppendRefused;
+  /** Null when nobody has to be asked: the transaction is open here already, or the batch will be refused anyway. */
+  verify(ask: VerificationAsk): Verification | null;
+  /**
+   * Writes a marker. Refused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or as append. One of
+   * transactions v2 that is here already is a duplicate, without offsets (-1), and is not written again.
+   */
+  appendMarker(marker: TransactionMarker): Appended | AppendRefused;
+  /** All of them, or the one with an id. */
+  activeProducers(producerId?: number): readonly ActiveProducer[];
   /** Null only with `cacheOnly` and a miss. */
   read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null>;
   /** First record whose timestamp is at or after `timestampMs`, below the high watermark; null if none. */
@@ -132,6 +220,13 @@ export interface PartitionLog {
   ): Promise<{ readonly ok: true; readonly logStartOffset: Offset } | ReadRefused>;
   /** Applies time and size retention if it is time, expires producers, checkpoints when dirty. Writes nothing when nothing changed. */
   tick(nowMs: number): Promise<void>;
+  /** Null when the topic is not compacted or nothing may be. */
+  cleanable(nowMs: number): Cleanable | null;
+  /**
+   * Compacts once, due or not, beside everything else. Null when there is nothing to do, when a pass is under way,
+   * or when the log closes or loses what is read: then nothing has changed.
+   */
+  clean(options: CleanOptions): Promise<Cleaned | null>;
   updateConfig(config: LogConfig): void;
   /** Called after each advance of the high watermark and when the log closes; returns the unsubscribe. */
   onAdvance(listener: () => void): () => void;

@@ -7,16 +7,24 @@ import type { Offset, StreamEpoch } from "../lib/brand.ts";
 import { FaultError, isFault, messageOf } from "../lib/errors.ts";
 import { CHECKPOINT_BYTES } from "../lib/limits.ts";
 import type { Env } from "../env/env.ts";
+import { buildMarker } from "../protocol/control_record.ts";
 import { assignOffsets, readBatchHeader } from "../protocol/record_batch.ts";
-import { endOffset, type StreamRecord } from "../storage/stream_record.ts";
 import type { Stream, StreamAppend } from "../stream/stream.ts";
+import { activeProducer } from "./active_producer.ts";
 import { checkBatch } from "./append_check.ts";
 import type { Checkpointer } from "./checkpoint.ts";
+import { PartitionCleaner } from "./clean/partition_cleaner.ts";
 import { HighWatermark } from "./high_watermark.ts";
+import { readLog } from "./log_read.ts";
+import { closedFault, notLeader } from "./log_closed.ts";
 import { type LogState, sequencedOf } from "./log_state.ts";
 import type {
+  ActiveProducer,
   Appended,
   AppendRefused,
+  Cleanable,
+  Cleaned,
+  CleanOptions,
   EpochEnd,
   LogConfig,
   LogRead,
@@ -24,10 +32,14 @@ import type {
   ReadOptions,
   ReadRefused,
   TimestampedOffset,
+  TransactionMarker,
+  Verification,
+  VerificationAsk,
 } from "./partition_log.ts";
 import type { ProducerBatch, SequencedBatch } from "./producer_state.ts";
 import { segmentsToDelete } from "./retention.ts";
-import { findByTime, findLargestTime, type TimeLookupInput } from "./time_lookup.ts";
+import { findByTime, findLargestTime } from "./time_lookup.ts";
+import { type SearchedLog, searchTimes } from "./time_search.ts";
 
 const OUT_OF_RANGE: ReadRefused = { ok: false, error: "OFFSET_OUT_OF_RANGE" };
 
@@ -54,6 +66,7 @@ export class PartitionLogImpl implements PartitionLog {
   readonly #state: LogState;
   readonly #checkpointer: Checkpointer;
   readonly #watermark: HighWatermark;
+  readonly #cleaner: PartitionCleaner;
   #config: LogConfig;
   #uncheckpointedBytes: number;
   #checkpointedTo: Offset;
@@ -78,6 +91,12 @@ export class PartitionLogImpl implements PartitionLog {
     this.#uncheckpointedBytes = options.uncheckpointedBytes;
     this.#checkpointedTo = options.checkpointedTo;
     this.#watermark = new HighWatermark(options.log);
+    this.#cleaner = new PartitionCleaner({
+      ...options,
+      config: () => this.#config,
+      exclusively: (work) => this.#exclusively(() => this.#whileOpen(work)),
+      swap: (end, change) => this.#swap(end, change),
+    });
     this.#state.producers.followClock(this.#env.clock.nowMs(), this.#env.clock.monotonicMs());
   }
 
@@ -90,15 +109,31 @@ export class PartitionLogImpl implements PartitionLog {
   get highWatermark(): Offset {
     return this.#log.confirmOffset;
   }
-  /** Equals the high watermark until transactions exist. */
   get lastStableOffset(): Offset {
-    return this.#log.confirmOffset;
+    return this.#state.lastStableOffset(this.highWatermark);
   }
   get logEndOffset(): Offset {
     return this.#log.nextOffset;
   }
   get sizeBytes(): number {
     return this.#state.sizeBytes;
+  }
+
+  cleanable(nowMs: number): Cleanable | null {
+    return this.#cleaner.cleanable(nowMs);
+  }
+
+  async clean(options: CleanOptions): Promise<Cleaned | null> {
+    return this.#isStopped ? null : await this.#cleaner.clean(options);
+  }
+
+  /** The new segments must be found by a restart before the old ones go. */
+  async #swap(end: Offset, change: () => void): Promise<void> {
+    if (this.#checkpointedTo < end) await this.#checkpoint(false);
+    await this.#checkpointer.dropSnapshotsBelow(end);
+    change();
+    this.#deleted = true;
+    await this.#checkpoint(false);
   }
 
   updateConfig(config: LogConfig): void {
@@ -109,14 +144,20 @@ export class PartitionLogImpl implements PartitionLog {
     return this.#watermark.onAdvance(listener);
   }
 
-  append(batch: Uint8Array): Appended | AppendRefused {
+  verify(ask: VerificationAsk): Verification | null {
+    if (this.#isStopped) return null;
+    return this.#state.producers.verify(ask, this.#env.clock.monotonicMs());
+  }
+
+  append(batch: Uint8Array, verification?: Verification): Appended | AppendRefused {
     if (this.#isStopped) return notLeader("the log is closed");
     const { clock, codecs } = this.#env;
     const nowMs = clock.nowMs();
     const checked = checkBatch(batch, this.#config, { nowMs, codecs });
     if (!checked.ok) return checked;
     const sequenced = sequencedOf(checked.header);
-    const admission = this.#state.producers.admit(sequenced, clock.monotonicMs());
+    const { producers } = this.#state;
+    const admission = producers.admit(sequenced, clock.monotonicMs(), verification);
     if (admission.kind === "duplicate") {
       return this.#duplicate(admission.baseOffset, admission.batch);
     }
@@ -124,6 +165,36 @@ export class PartitionLogImpl implements PartitionLog {
       return { ok: false, error: admission.error, message: admission.message };
     }
     return this.#write(checked.batch, sequenced, nowMs);
+  }
+
+  appendMarker(marker: TransactionMarker): Appended | AppendRefused {
+    if (this.#isStopped) return notLeader("the log is closed");
+    const admission = this.#state.producers.admitMarker(marker);
+    if (admission.kind === "refuse") {
+      return { ok: false, error: admission.error, message: admission.message };
+    }
+    if (admission.kind === "repeat") return this.#repeatedMarker();
+    const { clock, codecs } = this.#env;
+    const nowMs = clock.nowMs();
+    const batch = buildMarker({ ...marker, timestampMs: nowMs }, codecs);
+    return this.#write(batch, sequencedOf(readBatchHeader(batch)), nowMs);
+  }
+
+  /** Where the first one lies is not kept; it is as durable as the log's end, or more. */
+  #repeatedMarker(): Appended {
+    return {
+      ok: true,
+      baseOffset: -1,
+      lastOffset: -1,
+      logAppendTimeMs: -1,
+      logStartOffset: this.logStartOffset,
+      duplicate: true,
+      durable: this.#watermark.passed(this.logEndOffset),
+    };
+  }
+
+  activeProducers(producerId?: number): readonly ActiveProducer[] {
+    return Array.from(this.#state.producers.entries(producerId), activeProducer);
   }
 
   get #isStopped(): boolean {
@@ -150,7 +221,7 @@ export class PartitionLogImpl implements PartitionLog {
       return this.#refused(error, sequenced);
     }
     assert(stored.baseOffset === baseOffset, "the stream's offsets are the log's");
-    this.#state.learn(readBatchHeader(batch), batch.length, this.#config, nowMs);
+    this.#state.learn(readBatchHeader(batch), batch, this.#config, nowMs);
     this.#uncheckpointedBytes += batch.length;
     const lastOffset = baseOffset + sequenced.lastOffsetDelta;
     return {
@@ -177,89 +248,33 @@ export class PartitionLogImpl implements PartitionLog {
       ok: true,
       baseOffset,
       lastOffset: batch.lastOffset,
-      logAppendTimeMs: this.#stampMs(batch.timestampMs),
+      // Kafka answers the largest time of the original, whoever gave it.
+      logAppendTimeMs: batch.timestampMs,
       logStartOffset: this.logStartOffset,
       duplicate: true,
       durable: this.#watermark.passed(batch.lastOffset + 1),
     };
   }
 
-  async read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null> {
-    if (offset < this.logStartOffset || offset > this.logEndOffset) return OUT_OF_RANGE;
-    const end = this.highWatermark;
-    if (offset >= end) return this.#answer([], end);
-    const records = await this.#fetch(offset, end, options);
-    if (offset < this.logStartOffset) return OUT_OF_RANGE;
-    return records === null
-      ? null
-      : this.#answer(wholeBatches(records, end, options.bytesMax), end);
+  read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null> {
+    const { txn } = this.#checkpointer;
+    return readLog({ log: this.#log, state: this.#state, txn }, offset, options);
   }
 
-  async #fetch(offset: Offset, end: Offset, options: ReadOptions) {
-    const { bytesMax, cacheOnly, signal, lease } = options;
-    try {
-      return await this.#log.fetch(offset, end, {
-        bytesMax,
-        ...(cacheOnly === undefined ? {} : { cacheOnly }),
-        ...(signal === undefined ? {} : { signal }),
-        ...(lease === undefined ? {} : { lease }),
-      });
-    } catch (error) {
-      // Trimmed while the read was under way: the offset is gone, nothing is broken.
-      if (offset < this.logStartOffset) return [];
-      throw error;
-    }
-  }
-
-  #answer(batches: readonly Uint8Array[], end: Offset): LogRead {
-    return {
-      ok: true,
-      batches,
-      bytes: batches.reduce((sum, { length }) => sum + length, 0),
-      highWatermark: end,
-      lastStableOffset: end,
-      logStartOffset: this.logStartOffset,
-      aborted: [],
-    };
-  }
-
-  #timeLookup(signal: AbortSignal | undefined): TimeLookupInput {
-    return {
-      ...(signal === undefined ? {} : { signal }),
-      segments: [...this.#state.segments],
-      log: this.#log,
-      time: this.#checkpointer.time,
-      codecs: this.#env.codecs,
-      logStartOffset: this.logStartOffset,
-      end: this.highWatermark,
-    };
+  get #searched(): SearchedLog {
+    const { time } = this.#checkpointer;
+    return { log: this.#log, state: this.#state, time, codecs: this.#env.codecs };
   }
 
   offsetForTimestamp(
     timestampMs: number,
     signal?: AbortSignal,
   ): Promise<TimestampedOffset | null> {
-    return this.#lookUp((input) => findByTime(input, timestampMs), signal);
+    return searchTimes(this.#searched, (input) => findByTime(input, timestampMs), signal);
   }
 
   maxTimestamp(signal?: AbortSignal): Promise<TimestampedOffset | null> {
-    return this.#lookUp(findLargestTime, signal);
-  }
-
-  /** Retention may take away what a search is reading: it then starts again from the new log start. */
-  async #lookUp(
-    find: (input: TimeLookupInput) => Promise<TimestampedOffset | null>,
-    signal: AbortSignal | undefined,
-  ): Promise<TimestampedOffset | null> {
-    for (;;) {
-      const input = this.#timeLookup(signal);
-      try {
-        const found = await find(input);
-        if (found === null || found.offset >= this.logStartOffset) return found;
-      } catch (error) {
-        if (this.logStartOffset === input.logStartOffset || signal?.aborted === true) throw error;
-      }
-    }
+    return searchTimes(this.#searched, findLargestTime, signal);
   }
 
   /** The current epoch ends at the high watermark: what lies above may still disappear. */
@@ -280,7 +295,7 @@ export class PartitionLogImpl implements PartitionLog {
       if (before <= this.logStartOffset) return;
       this.#state.raiseLogStart(before);
       this.#deleted = true;
-      this.#deleteSegments(this.#env.clock.nowMs());
+      this.#deleteSegments(this.#env.clock.nowMs(), null);
       await this.#checkpoint(false);
     });
     return { ok: true, logStartOffset: this.logStartOffset };
@@ -290,11 +305,16 @@ export class PartitionLogImpl implements PartitionLog {
     if (this.#isStopped) return;
     await this.#exclusively(async () => {
       if (this.#isStopped) return;
-      this.#state.producers.followClock(nowMs, this.#env.clock.monotonicMs());
-      this.#state.producers.expire(nowMs, this.#config.producerExpirationMs);
-      if (this.#isRetentionDue()) this.#deleteSegments(nowMs);
+      const { producers } = this.#state;
+      const monotonicMs = this.#env.clock.monotonicMs();
+      producers.followClock(nowMs, monotonicMs);
+      producers.expire(nowMs, this.#config.producerExpirationMs);
+      producers.expireVerifications(monotonicMs, this.#config.producerExpirationMs);
+      if (this.#isRetentionDue()) this.#deleteSegments(nowMs, this.#config);
       const rolled = this.#state.rolls > this.#checkpointedRolls;
-      const due = this.#deleted || rolled || this.#uncheckpointedBytes > CHECKPOINT_BYTES;
+      const due = this.#deleted || rolled || this.#state.aborted.isFull ||
+        this.#uncheckpointedBytes > CHECKPOINT_BYTES ||
+        this.#checkpointer.mustTrim(this.#state, this.#log);
       if (due) await this.#checkpoint(false);
     });
   }
@@ -306,10 +326,10 @@ export class PartitionLogImpl implements PartitionLog {
     return true;
   }
 
-  #deleteSegments(nowMs: number): void {
+  #deleteSegments(nowMs: number, config: LogConfig | null): void {
     const count = segmentsToDelete({
       segments: this.#state.segments,
-      config: this.#config,
+      config,
       highWatermark: this.highWatermark,
       logStartOffset: this.logStartOffset,
       nowMs,
@@ -327,10 +347,16 @@ export class PartitionLogImpl implements PartitionLog {
     this.#checkpointedTo = await this.#checkpointer.write(input);
     this.#mustSayClean = !clean;
     // What was deleted meanwhile stays marked: deletions happen only in here.
-    if (this.#deleted) await this.#checkpointer.trim(this.#state, this.#log);
+    const mustTrim = this.#deleted || this.#checkpointer.mustTrim(this.#state, this.#log);
+    if (mustTrim) await this.#checkpointer.trim(this.#state, this.#log);
     this.#deleted = false;
     this.#checkpointedRolls = rolls;
     this.#uncheckpointedBytes -= bytes;
+  }
+
+  async #whileOpen(work: () => Promise<void>): Promise<void> {
+    if (this.#isStopped) throw closedFault(this.#name);
+    await work();
   }
 
   /** Runs after what was begun before; a failure is the caller's alone. */
@@ -341,8 +367,13 @@ export class PartitionLogImpl implements PartitionLog {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#exclusively(() => this.#close());
+    this.#closing ??= this.#shutDown();
     return this.#closing;
+  }
+
+  async #shutDown(): Promise<void> {
+    await this.#cleaner.stop();
+    await this.#exclusively(() => this.#close());
   }
 
   async #close(): Promise<void> {
@@ -365,29 +396,4 @@ export class PartitionLogImpl implements PartitionLog {
       this.#env.log.log("warn", "partition-checkpoint-failed", fields);
     }
   }
-}
-
-function notLeader(message: string): AppendRefused {
-  return { ok: false, error: "NOT_LEADER_OR_FOLLOWER", message };
-}
-
-function closedFault(name: string): FaultError {
-  return new FaultError("closed", `The log of ${name} is closed`, { retriable: true });
-}
-
-/** The first batch is given however large it is, as KIP-74 asks. */
-function wholeBatches(
-  records: readonly StreamRecord[],
-  end: Offset,
-  bytesMax: number,
-): readonly Uint8Array[] {
-  const batches: Uint8Array[] = [];
-  let bytes = 0;
-  for (const record of records) {
-    if (endOffset(record) > end) break;
-    bytes += record.payload.length;
-    if (batches.length > 0 && bytes > bytesMax) break;
-    batches.push(record.payload);
-  }
-  return batches;
 }

@@ -22,6 +22,7 @@ const entry = fc.record({
   producerId: fc.maxSafeNat(),
   epoch: fc.nat(32767),
   batches: fc.array(batch, { maxLength: 5 }),
+  lastTimestampMs: fc.maxSafeNat(),
   appendedMs: fc.maxSafeNat(),
   coordinatorEpoch: fc.integer({ min: -1, max: 1000 }),
   currentTxnFirstOffset: fc.option(fc.maxSafeNat()),
@@ -32,6 +33,7 @@ const ONE: ProducerEntry = {
   producerId: 7,
   epoch: 3,
   batches: [{ lastSequence: 1, lastOffset: 13, offsetDelta: 3, timestampMs: 1000 }],
+  lastTimestampMs: 1000,
   appendedMs: 2000,
   coordinatorEpoch: -1,
   currentTxnFirstOffset: null,
@@ -46,6 +48,13 @@ test("what is written is read back", () => {
   fc.assert(fc.property(entries, (list) => {
     assert.deepEqual(decodeSnapshot(encodeSnapshot(list)), list);
   }));
+});
+
+test("a marker has its own time; where an earlier version wrote none, it is that of the append", () => {
+  const marked: ProducerEntry = { ...ONE, batches: [], lastTimestampMs: 1500 };
+  assert.deepEqual(decodeSnapshot(encodeSnapshot([marked])), [marked]);
+  const untold = encodeSnapshot([{ ...marked, lastTimestampMs: -1 }]);
+  assert.deepEqual(decodeSnapshot(untold), [{ ...marked, lastTimestampMs: marked.appendedMs }]);
 });
 
 test("version 100 lies in these bytes", () => {

@@ -3,7 +3,7 @@
  *
  *   i16 version · u32 CRC-32C of the rest · i32 count · count × entry
  *   entry: i64 producer id · i16 epoch · i32 last sequence · i64 last offset · i32 offset delta ·
- *          i64 timestamp · i32 coordinator epoch · i64 first offset of the open transaction (-1)
+ *          i64 timestamp of the last batch or marker · i32 coordinator epoch · i64 first offset of the open transaction (-1)
  *   version 100 adds: i64 append time · i32 n · n × (i32 last sequence · i64 last offset ·
  *          i32 offset delta · i64 timestamp), oldest first, the last batch included
  *
@@ -60,7 +60,8 @@ export function encodeSnapshot(entries: Iterable<ProducerEntry>): Uint8Array {
     count++;
     writer.i64(entry.producerId);
     writer.i16(entry.epoch);
-    writeBatch(writer, entry.batches.at(-1) ?? NO_BATCH);
+    const last = entry.batches.at(-1) ?? NO_BATCH;
+    writeBatch(writer, { ...last, timestampMs: entry.lastTimestampMs });
     writer.i32(entry.coordinatorEpoch);
     writer.i64(entry.currentTxnFirstOffset ?? -1);
     writer.i64(entry.appendedMs);
@@ -96,10 +97,14 @@ function readEntry(reader: ByteReader, version: number): ProducerEntry {
   const common = { producerId, epoch, coordinatorEpoch, currentTxnFirstOffset };
   if (version === VERSION_KAFKA) {
     const batches = last.lastSequence < 0 ? [] : [last];
-    return { ...common, batches, appendedMs: last.timestampMs };
+    return { ...common, batches, lastTimestampMs: last.timestampMs, appendedMs: last.timestampMs };
   }
   const appendedMs = reader.i64();
-  return { ...common, appendedMs, batches: readBatches(reader, last) };
+  const batches = readBatches(reader, last);
+  // Earlier versions wrote no time of a marker: it is close to the append.
+  const isUntold = batches.length === 0 && last.timestampMs < 0;
+  const lastTimestampMs = isUntold ? appendedMs : last.timestampMs;
+  return { ...common, batches, lastTimestampMs, appendedMs };
 }
 
 function readEntries(bytes: Uint8Array): readonly ProducerEntry[] | null {

@@ -14,6 +14,7 @@ function b(first: number, last: number, baseOffset = 0, over: Partial<StoredBatc
     lastOffsetDelta: (last - first + 2 ** 31) % 2 ** 31,
     isTransactional: false,
     isControl: false,
+    marker: null,
     baseOffset,
     maxTimestamp: 1000,
     ...over,
@@ -94,7 +95,12 @@ test("scenario 25: replay takes an epoch that goes back, and counts it", () => {
 });
 
 test("scenario 26: only a marker is known", () => {
-  const marker = b(0, 0, 0, { producerEpoch: 6, baseSequence: -1, isControl: true });
+  const marker = b(0, 0, 0, {
+    producerEpoch: 6,
+    baseSequence: -1,
+    isControl: true,
+    marker: { commit: true, coordinatorEpoch: 0 },
+  });
   const state = stateOf(marker);
   assert.deepEqual(state.get(7)!.batches, []);
   assert.equal(kind(state, b(0, 1, 1, { producerEpoch: 6 })), "accept");
@@ -106,7 +112,15 @@ test("a marker ends the transaction and keeps the batches of its epoch", () => {
   const state = stateOf(b(0, 4, 10, { isTransactional: true }));
   assert.equal(state.get(7)!.currentTxnFirstOffset, 10);
   assert.equal(kind(state, b(5, 5, 15)), "INVALID_TXN_STATE");
-  state.apply(b(0, 0, 15, { isControl: true, isTransactional: true, baseSequence: -1 }), 0);
+  state.apply(
+    b(0, 0, 15, {
+      isControl: true,
+      marker: { commit: true, coordinatorEpoch: 0 },
+      isTransactional: true,
+      baseSequence: -1,
+    }),
+    0,
+  );
   assert.equal(state.get(7)!.currentTxnFirstOffset, null);
   assert.equal(kind(state, b(5, 5, 16)), "accept");
 });

@@ -1,20 +1,24 @@
 /**
- * What a partition knows of its idempotent producers: the last five batches of each, its epoch and when
- * it last appended. `admit` judges a client's batch; `apply` learns from the log and never refuses, since
- * what is in the log is true by definition (KIP-98; replay with admission checks is Fluss issue 1386).
+ * What a partition knows of its idempotent producers: the last five batches of each, its epoch, when it last
+ * appended and where its open transaction began. `admit` judges a client's batch and `admitMarker` a
+ * coordinator's marker; `apply` learns from the log and never refuses, since what is in the log is true by
+ * definition (KIP-98; replay with admission checks is Fluss issue 1386).
  */
 import type { Offset } from "../lib/brand.ts";
 import {
   CLOCK_JUMP_MS_MIN,
-  PRODUCER_BATCHES_MAX,
+  OPEN_TRANSACTIONS_MAX,
   PRODUCERS_PER_PARTITION_MAX,
   REFUSED_SEQUENCE_MS,
   REFUSED_SEQUENCES_MAX,
 } from "../lib/limits.ts";
+import type { EndMarker } from "../protocol/control_record.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
-
-const SEQUENCE_MAX = 2 ** 31 - 1;
-const SEQUENCES = 2 ** 31;
+import { type EndedTransaction, OpenTransactions } from "./open_transactions.ts";
+import type { TransactionMarker, Verification, VerificationAsk } from "./partition_log.ts";
+import { extended, marked } from "./producer_change.ts";
+import { isAfter, SEQUENCE_MAX, sequenceAfter, SEQUENCES } from "./sequence.ts";
+import { Verifications } from "./verifications.ts";
 
 export interface ProducerBatch {
   readonly lastSequence: number;
@@ -29,6 +33,8 @@ export interface ProducerEntry {
   readonly epoch: number;
   /** Oldest first; empty when only a marker is known. */
   readonly batches: readonly ProducerBatch[];
+  /** Of the last batch or marker, as it says itself. */
+  readonly lastTimestampMs: number;
   /** By our clock; expiry counts from here, never from a client's timestamp. */
   readonly appendedMs: number;
   readonly coordinatorEpoch: number;
@@ -42,18 +48,29 @@ export interface SequencedBatch {
   readonly baseSequence: number;
   readonly lastOffsetDelta: number;
   readonly isTransactional: boolean;
-  readonly isControl: boolean;
 }
 
 export interface StoredBatch extends SequencedBatch {
+  readonly isControl: boolean;
+  /** Of a control batch; null for data, and for control records of other types. */
+  readonly marker: EndMarker | null;
   readonly baseOffset: Offset;
   readonly maxTimestamp: number;
+}
+
+interface Refusal {
+  readonly kind: "refuse";
+  readonly error: ErrorName;
+  readonly message: string;
 }
 
 export type Admission =
   | { readonly kind: "accept" }
   | { readonly kind: "duplicate"; readonly baseOffset: Offset; readonly batch: ProducerBatch }
-  | { readonly kind: "refuse"; readonly error: ErrorName; readonly message: string };
+  | Refusal;
+
+/** `repeat`: the log ends with the same marker as far as this producer goes; nothing is to be written. */
+export type MarkerAdmission = { readonly kind: "accept" | "repeat" } | Refusal;
 
 interface RefusedSequence {
   readonly epoch: number;
@@ -61,31 +78,26 @@ interface RefusedSequence {
   readonly monotonicMs: number;
 }
 
-const ACCEPT: Admission = { kind: "accept" };
-
-/** Sequences run 0..2^31-1 and start again at 0. */
-export function sequenceAfter(sequence: number, steps: number): number {
-  return (sequence + steps) % SEQUENCES;
-}
+const ACCEPT = { kind: "accept" } as const;
 
 export function firstSequence(batch: ProducerBatch): number {
   return (batch.lastSequence - batch.offsetDelta + SEQUENCES) % SEQUENCES;
 }
 
-/** Half of the circle lies ahead, half behind. */
-export function isAfter(sequence: number, other: number): boolean {
-  const ahead = (sequence - other + SEQUENCES) % SEQUENCES;
-  return ahead > 0 && ahead < SEQUENCES / 2;
+function refuse(error: ErrorName, message: string): Refusal {
+  return { kind: "refuse", error, message };
 }
 
-function outOfOrder(message: string): Admission {
-  return { kind: "refuse", error: "OUT_OF_ORDER_SEQUENCE_NUMBER", message };
+function outOfOrder(message: string): Refusal {
+  return refuse("OUT_OF_ORDER_SEQUENCE_NUMBER", message);
 }
 
 export class ProducerState {
   /** Ordered by last change, oldest first. */
   readonly #entries = new Map<number, ProducerEntry>();
   readonly #refused = new Map<number, RefusedSequence>();
+  readonly #transactions = new OpenTransactions();
+  readonly #verifications = new Verifications();
   #oddities = 0;
   /** Both clocks at the last look. */
   #looked: { readonly nowMs: number; readonly monotonicMs: number } | null = null;
@@ -102,20 +114,89 @@ export class ProducerState {
     return this.#entries.get(producerId);
   }
 
-  entries(): IterableIterator<ProducerEntry> {
-    return this.#entries.values();
+  /** All of them, or the one with an id. */
+  entries(producerId?: number): Iterable<ProducerEntry> {
+    if (producerId === undefined) return this.#entries.values();
+    return [this.get(producerId)].filter((entry) => entry !== undefined);
   }
 
-  admit(batch: SequencedBatch, monotonicMs: number): Admission {
+  /** Sets all that is known; from a snapshot. */
+  load(entries: readonly ProducerEntry[]): void {
+    for (const entry of entries) this.#put(entry);
+    this.#transactions.load(
+      entries.flatMap(({ producerId, currentTxnFirstOffset }) =>
+        currentTxnFirstOffset === null ? [] : [{ producerId, firstOffset: currentTxnFirstOffset }]
+      ),
+    );
+  }
+
+  /** The lowest offset whose transaction is not settled below the high watermark; null for none. */
+  firstUnstable(highWatermark: Offset): Offset | null {
+    return this.#transactions.firstUnstable(highWatermark);
+  }
+
+  /** Null when the batch needs none, or would be refused with any. */
+  verify(ask: VerificationAsk, monotonicMs: number): Verification | null {
+    const entry = this.#entries.get(ask.producerId);
+    const isOld = entry !== undefined && ask.producerEpoch < entry.epoch;
+    if (ask.producerId < 0 || isOld || isOpen(entry, ask.producerEpoch)) return null;
+    return this.#verifications.begin(ask, monotonicMs);
+  }
+
+  admit(batch: SequencedBatch, monotonicMs: number, verification?: Verification): Admission {
     if (batch.producerId < 0) return ACCEPT;
     const entry = this.#entries.get(batch.producerId);
-    if (entry === undefined) return this.#admitUnknown(batch, monotonicMs);
-    const duplicate = findDuplicate(entry, batch);
+    const duplicate = entry === undefined ? undefined : findDuplicate(entry, batch);
     if (duplicate !== undefined) {
       const baseOffset = duplicate.lastOffset - duplicate.offsetDelta;
       return { kind: "duplicate", baseOffset, batch: duplicate };
     }
-    return admitKnown(entry, batch);
+    if (entry !== undefined && batch.producerEpoch < entry.epoch) {
+      return oldEpoch(batch.producerEpoch, entry.epoch);
+    }
+    const unverified = this.#checkTransaction(batch, entry, verification);
+    if (unverified !== null) return unverified;
+    const isKnown = entry !== undefined;
+    const { producerId, baseSequence } = batch;
+    const waits = this.#verifications.orderProblem(producerId, baseSequence, isKnown);
+    if (waits !== null) return outOfOrder(waits);
+    return isKnown ? admitKnown(entry, batch) : this.#admitUnknown(batch, monotonicMs);
+  }
+
+  /** Only the coordinator opens transactions; one that is open here was verified when it began. */
+  #checkTransaction(
+    batch: SequencedBatch,
+    entry: ProducerEntry | undefined,
+    verification: Verification | undefined,
+  ): Refusal | null {
+    if (!batch.isTransactional || isOpen(entry, batch.producerEpoch)) return null;
+    const isVerified = verification?.producerId === batch.producerId &&
+      this.#verifications.holds(verification);
+    if (!isVerified) {
+      return refuse("INVALID_TXN_STATE", "The partition was not added to a transaction");
+    }
+    // The entries of open transactions are never dropped, so their number has to be bounded here.
+    return this.#transactions.size < OPEN_TRANSACTIONS_MAX
+      ? null
+      : refuse("NOT_ENOUGH_REPLICAS", "Too many transactions are open in this partition");
+  }
+
+  admitMarker(marker: TransactionMarker): MarkerAdmission {
+    const { producerEpoch, coordinatorEpoch, isTransactionsV2 } = marker;
+    const entry = this.#entries.get(marker.producerId);
+    if (entry === undefined) return ACCEPT;
+    if (producerEpoch < entry.epoch) return oldEpoch(producerEpoch, entry.epoch);
+    // Every end raises the epoch there: with this one something was appended after that end (KIP-1228).
+    const isSame = isTransactionsV2 && producerEpoch === entry.epoch;
+    if (isSame && (entry.batches.length > 0 || entry.currentTxnFirstOffset !== null)) {
+      return oldEpoch(producerEpoch, entry.epoch + 1);
+    }
+    if (coordinatorEpoch < entry.coordinatorEpoch) {
+      const message = `coordinator epoch ${coordinatorEpoch} is older than ` +
+        `${entry.coordinatorEpoch}`;
+      return refuse("TRANSACTION_COORDINATOR_FENCED", message);
+    }
+    return isSame ? { kind: "repeat" } : ACCEPT;
   }
 
   /** No state means accept, whatever the sequence; only a refusal of ours makes a later one wait. */
@@ -148,21 +229,37 @@ export class ProducerState {
     dropOldest(this.#refused, REFUSED_SEQUENCES_MAX);
   }
 
-  apply(batch: StoredBatch, appendedMs: number): void {
-    if (batch.producerId < 0) return;
-    const earlier = this.#entries.get(batch.producerId);
-    if (earlier !== undefined && batch.producerEpoch < earlier.epoch) this.#oddities++;
-    this.#refused.delete(batch.producerId);
-    this.put(
-      batch.isControl ? marked(earlier, batch, appendedMs) : extended(earlier, batch, appendedMs),
-    );
+  /** Returns the transaction that the batch aborts, if any. */
+  apply(batch: StoredBatch, appendedMs: number): EndedTransaction | null {
+    const { producerId } = batch;
+    // Control records of other types say nothing of a producer.
+    if (producerId < 0 || (batch.isControl && batch.marker === null)) return null;
+    const earlier = this.#entries.get(producerId);
+    if (isOdd(earlier, batch)) this.#oddities++;
+    this.#refused.delete(producerId);
+    if (batch.isTransactional) this.#verifications.end(producerId);
+    const { marker } = batch;
+    if (marker !== null) {
+      this.#put(marked(earlier, batch, marker, appendedMs));
+      const ended = this.#transactions.end(producerId, batch.baseOffset + batch.lastOffsetDelta);
+      return marker.commit ? null : ended;
+    }
+    const entry = extended(earlier, batch, appendedMs);
+    this.#put(entry);
+    if (entry.currentTxnFirstOffset !== null) {
+      this.#transactions.begin(producerId, entry.currentTxnFirstOffset);
+    }
+    return null;
   }
 
-  /** Sets a producer's entry; from a snapshot. */
-  put(entry: ProducerEntry): void {
+  #put(entry: ProducerEntry): void {
     this.#entries.delete(entry.producerId);
     this.#entries.set(entry.producerId, entry);
     if (this.#entries.size > PRODUCERS_PER_PARTITION_MAX) this.#forgetOldest();
+  }
+
+  expireVerifications(monotonicMs: number, expirationMs: number): void {
+    this.#verifications.expire(monotonicMs, expirationMs);
   }
 
   /** Drops producers without an append for so long; open transactions stay. Returns how many went. */
@@ -227,11 +324,23 @@ function findDuplicate(entry: ProducerEntry, batch: SequencedBatch): ProducerBat
   );
 }
 
+function isOpen(entry: ProducerEntry | undefined, producerEpoch: number): boolean {
+  return entry !== undefined && entry.currentTxnFirstOffset !== null &&
+    entry.epoch === producerEpoch;
+}
+
+function oldEpoch(epoch: number, lowest: number): Refusal {
+  return refuse("INVALID_PRODUCER_EPOCH", `producer epoch ${epoch} is older than ${lowest}`);
+}
+
+/** What no live path would have let in. */
+function isOdd(earlier: ProducerEntry | undefined, batch: StoredBatch): boolean {
+  if (earlier === undefined) return false;
+  return batch.producerEpoch < earlier.epoch ||
+    (batch.marker !== null && batch.marker.coordinatorEpoch < earlier.coordinatorEpoch);
+}
+
 function admitKnown(entry: ProducerEntry, batch: SequencedBatch): Admission {
-  if (batch.producerEpoch < entry.epoch) {
-    const message = `producer epoch ${batch.producerEpoch} is older than ${entry.epoch}`;
-    return { kind: "refuse", error: "INVALID_PRODUCER_EPOCH", message };
-  }
   const last = batch.producerEpoch > entry.epoch ? undefined : entry.batches.at(-1);
   const expected = last === undefined || last.lastSequence === SEQUENCE_MAX
     ? 0
@@ -240,49 +349,9 @@ function admitKnown(entry: ProducerEntry, batch: SequencedBatch): Admission {
     return outOfOrder(`expected sequence ${expected}, got ${batch.baseSequence}`);
   }
   if (!batch.isTransactional && entry.currentTxnFirstOffset !== null) {
-    const message = "the producer has an open transaction in this partition";
-    return { kind: "refuse", error: "INVALID_TXN_STATE", message };
+    return refuse("INVALID_TXN_STATE", "the producer has an open transaction in this partition");
   }
   return ACCEPT;
-}
-
-/** A marker ends the transaction and may raise the epoch; it carries no sequence. */
-function marked(
-  earlier: ProducerEntry | undefined,
-  batch: StoredBatch,
-  appendedMs: number,
-): ProducerEntry {
-  return {
-    producerId: batch.producerId,
-    epoch: batch.producerEpoch,
-    batches: earlier?.epoch === batch.producerEpoch ? earlier.batches : [],
-    appendedMs: Math.max(appendedMs, earlier?.appendedMs ?? appendedMs),
-    coordinatorEpoch: earlier?.coordinatorEpoch ?? -1,
-    currentTxnFirstOffset: null,
-  };
-}
-
-function extended(
-  earlier: ProducerEntry | undefined,
-  batch: StoredBatch,
-  appendedMs: number,
-): ProducerEntry {
-  const known = earlier?.epoch === batch.producerEpoch ? earlier.batches : [];
-  const added: ProducerBatch[] = batch.baseSequence < 0 ? [] : [{
-    lastSequence: sequenceAfter(batch.baseSequence, batch.lastOffsetDelta),
-    lastOffset: batch.baseOffset + batch.lastOffsetDelta,
-    offsetDelta: batch.lastOffsetDelta,
-    timestampMs: batch.maxTimestamp,
-  }];
-  const txnStart = earlier?.currentTxnFirstOffset ?? null;
-  return {
-    producerId: batch.producerId,
-    epoch: batch.producerEpoch,
-    batches: [...known, ...added].slice(-PRODUCER_BATCHES_MAX),
-    appendedMs: Math.max(appendedMs, earlier?.appendedMs ?? appendedMs),
-    coordinatorEpoch: earlier?.coordinatorEpoch ?? -1,
-    currentTxnFirstOffset: batch.isTransactional ? txnStart ?? batch.baseOffset : txnStart,
-  };
 }
 
 function dropOldest<K, V>(map: Map<K, V>, sizeMax: number): void {

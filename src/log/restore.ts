@@ -6,18 +6,20 @@ import type { Offset } from "../lib/brand.ts";
 import { DecodeError } from "../lib/bytes.ts";
 import { FaultError } from "../lib/errors.ts";
 import { LOG_SCAN_BYTES } from "../lib/limits.ts";
-import { readBatchHeader } from "../protocol/record_batch.ts";
+import { lastOffset, readBatchHeader } from "../protocol/record_batch.ts";
 import type { StreamRecord } from "../storage/stream_record.ts";
 import type { Stream } from "../stream/stream.ts";
+import type { CleanedPart } from "./clean/cleaned_streams.ts";
 import { decodeEpochs, LeaderEpochs } from "./leader_epochs.ts";
-import { decodePartitionMeta, type LogMeta } from "./log_meta.ts";
+import { decodePartitionMeta, type LogMeta, type SegmentMeta } from "./log_meta.ts";
 import { LogState } from "./log_state.ts";
+import { LogView } from "./log_view.ts";
 import type { MetaStream } from "./meta_stream.ts";
 import type { LogConfig } from "./partition_log.ts";
 import { decodeSnapshot, decodeSnapshots, type ProducerSnapshot } from "./producer_snapshot.ts";
 import type { ProducerState } from "./producer_state.ts";
 import { Segment } from "./segment.ts";
-import { OPEN_END, scan } from "./slice.ts";
+import { isEmptySlice, OPEN_END, scanToOpen } from "./slice.ts";
 
 export interface Restored {
   readonly state: LogState;
@@ -32,7 +34,10 @@ export interface RestoreInput {
   readonly meta: MetaStream;
   readonly logMeta: LogMeta;
   readonly log: Stream;
+  /** Streams of cleaned segments, by suffix. */
+  readonly parts: ReadonlyMap<string, CleanedPart>;
   readonly time: Stream | null;
+  readonly txn: Stream | null;
   readonly config: LogConfig;
   readonly nowMs: number;
 }
@@ -43,8 +48,20 @@ interface Account {
   readonly countedTo: Offset;
 }
 
+function partOf(
+  { suffix }: SegmentMeta,
+  parts: ReadonlyMap<string, CleanedPart>,
+): CleanedPart | null {
+  return suffix === undefined ? null : parts.get(suffix) ?? null;
+}
+
+function lostTail({ streamId }: Stream): FaultError {
+  const message = `Cannot open partition: stream ${streamId} ends below its cleaned segments`;
+  return new FaultError("data-loss", message, { retriable: false });
+}
+
 /** Segments as stored, without what the stream no longer or never had. */
-function accountOf({ logMeta, log, nowMs }: RestoreInput): Account {
+function accountOf({ logMeta, log, parts, nowMs }: RestoreInput): Account {
   const { startOffset, nextOffset } = log;
   const stored = logMeta.segments.filter(({ baseOffset }) => baseOffset <= nextOffset);
   const sound = logMeta.countedTo <= nextOffset && stored.length === logMeta.segments.length;
@@ -52,9 +69,13 @@ function accountOf({ logMeta, log, nowMs }: RestoreInput): Account {
   if (last === undefined) {
     return { segments: [new Segment(startOffset, nowMs)], countedTo: startOffset };
   }
+  if (last.suffix !== undefined) throw lostTail(log);
   const sealed = stored.slice(0, -1)
-    .filter(({ log: slice }) => slice.end > startOffset)
-    .map((meta) => Segment.fromMeta(meta, meta.log.end));
+    .filter((meta) => meta.log.end > (partOf(meta, parts)?.log ?? log).startOffset)
+    .map((meta) => {
+      const endOffset = meta.baseOffset + meta.log.end - meta.log.start;
+      return Segment.fromMeta(meta, endOffset, partOf(meta, parts));
+    });
   // The log lost its tail: count the segment that is now the newest again.
   if (!sound || last.log.end !== OPEN_END) {
     const active = new Segment(last.baseOffset, last.createdMs);
@@ -68,6 +89,16 @@ function accountOf({ logMeta, log, nowMs }: RestoreInput): Account {
 function settleTimeSlice(active: Segment, time: Stream | null): void {
   const end = time?.nextOffset ?? 0;
   if (active.timeSlice.end !== end) active.timeSlice = { start: end, end };
+}
+
+/**
+ * A checkpoint that did not come through may have left entries behind the account, even of markers that the
+ * log lost. The newest segment ends there, so that the next one's slice begins behind them.
+ */
+function settleTxnSlice(state: LogState, txn: Stream | null): void {
+  const { txnSlice, endOffset, lastModifiedMs } = state.active;
+  if (txn === null || isEmptySlice(txnSlice) || txnSlice.end === txn.nextOffset) return;
+  state.roll(endOffset, lastModifiedMs);
 }
 
 function epochsOf(meta: MetaStream): LeaderEpochs {
@@ -98,18 +129,19 @@ function loadProducers(
   snapshot: ProducerSnapshot,
   nowMs: number,
 ): void {
-  for (const entry of decodeSnapshot(snapshot.bytes) ?? []) {
-    // A clock that was ahead must not keep an entry for longer than the expiration.
-    producers.put({ ...entry, appendedMs: Math.min(entry.appendedMs, nowMs) });
-  }
+  const entries = decodeSnapshot(snapshot.bytes) ?? [];
+  // A clock that was ahead must not keep an entry for longer than the expiration.
+  producers.load(
+    entries.map((entry) => ({ ...entry, appendedMs: Math.min(entry.appendedMs, nowMs) })),
+  );
 }
 
-function headerOf(record: StreamRecord) {
+/** A record of a cleaned stream begins before its batch where others were compacted away. */
+function headerOf(record: StreamRecord, log: Stream) {
   try {
     const header = readBatchHeader(record.payload);
-    if (
-      header.baseOffset === record.baseOffset && header.lastOffsetDelta + 1 === record.count
-    ) return header;
+    const isInPlace = record.streamId !== log.streamId || header.baseOffset === record.baseOffset;
+    if (isInPlace && lastOffset(header) + 1 === record.baseOffset + record.count) return header;
   } catch (cause) {
     if (!(cause instanceof DecodeError)) throw cause;
   }
@@ -130,22 +162,31 @@ export async function restore(input: RestoreInput): Promise<Restored> {
   const { segments, countedTo } = accountOf(input);
   settleTimeSlice(segments.at(-1)!, input.time);
   const stored = meta.get("PARTITION");
-  const storedStart = stored === undefined ? 0 : decodePartitionMeta(stored).logStartOffset;
-  const start = Math.min(end, Math.max(startOffset, segments[0]!.baseOffset, storedStart));
+  const partition = stored === undefined ? null : decodePartitionMeta(stored);
+  const [first] = segments;
+  const readableFrom = first!.cleaned === null ? startOffset : first!.baseOffset;
+  const start = Math.min(
+    end,
+    Math.max(readableFrom, first!.baseOffset, partition?.logStartOffset ?? 0),
+  );
   const epochs = epochsOf(meta);
   epochs.truncateFromEnd(end);
-  const state = new LogState(segments, epochs, start);
+  const state = new LogState(segments, epochs, start, countedTo);
+  state.loadCleanedTo(Math.min(partition?.cleanerOffset ?? 0, state.active.baseOffset));
+  settleTxnSlice(state, input.txn);
   const snapshots = soundSnapshots(meta, start, end);
-  const newest = snapshots.at(-1);
-  if (newest !== undefined) loadProducers(state.producers, newest, nowMs);
-  const from = { segments: countedTo, producers: newest?.offset ?? 0 };
-  const replayedFrom = Math.max(startOffset, Math.min(countedTo, newest?.offset ?? start));
+  // Where transactions began has to be known wherever their markers are counted.
+  const base = snapshots.findLast(({ offset }) => offset <= countedTo);
+  if (base !== undefined) loadProducers(state.producers, base, nowMs);
+  const from = { segments: countedTo, producers: base?.offset ?? 0 };
+  const replayedFrom = Math.max(readableFrom, Math.min(countedTo, base?.offset ?? start));
   let replayedBytes = 0;
   let lastAppendMs = -Infinity;
-  for await (const record of scan(log, replayedFrom, end, LOG_SCAN_BYTES)) {
-    const header = headerOf(record);
+  const view = new LogView(log, [...segments]);
+  for await (const record of scanToOpen(view, replayedFrom, end, LOG_SCAN_BYTES)) {
+    const header = headerOf(record, log);
     const appendedMs = appendedMsOf(header.maxTimestamp, state.segmentAt(header.baseOffset), nowMs);
-    state.learn(header, record.payload.length, config, appendedMs, from);
+    state.learn(header, record.payload, config, appendedMs, from);
     replayedBytes += record.payload.length;
     lastAppendMs = Math.max(lastAppendMs, appendedMs);
   }

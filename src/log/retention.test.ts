@@ -62,3 +62,10 @@ test("nothing above the high watermark goes", () => {
   assert.equal(plan({ highWatermark: 19 }, { retentionMs: 0 }), 1);
   assert.equal(plan({ highWatermark: 29 }, { retentionMs: 0 }), 2);
 });
+
+test("DeleteRecords: only what lies below the start goes, whatever its age and size", () => {
+  const old = { nowMs: 1e9, config: null };
+  assert.equal(plan(old), 0);
+  assert.equal(plan({ ...old, logStartOffset: 19 }), 1);
+  assert.equal(plan({ ...old, logStartOffset: 20 }), 2);
+});

@@ -14,7 +14,8 @@ export interface RetainedSegment {
 export interface RetentionInput {
   /** Oldest first; the last one is active. */
   readonly segments: readonly RetainedSegment[];
-  readonly config: Pick<LogConfig, "cleanup" | "retentionMs" | "retentionBytes">;
+  /** Null: only what lies below the log start goes, whatever its age and size. */
+  readonly config: Pick<LogConfig, "cleanup" | "retentionMs" | "retentionBytes"> | null;
   readonly highWatermark: Offset;
   readonly logStartOffset: Offset;
   readonly nowMs: number;
@@ -23,12 +24,12 @@ export interface RetentionInput {
 /** How many segments go, counted from the oldest. An empty active segment never goes. */
 export function segmentsToDelete(input: RetentionInput): number {
   const { segments, highWatermark, config } = input;
-  let surplusBytes = segments.reduce((sum, { bytes }) => sum + bytes, 0) - config.retentionBytes;
+  const limitBytes = config?.cleanup.delete === true ? config.retentionBytes : -1;
+  let surplusBytes = segments.reduce((sum, { bytes }) => sum + bytes, 0) - limitBytes;
   let count = 0;
   for (const segment of segments) {
     if (segment.endOffset === segment.baseOffset || segment.endOffset > highWatermark) break;
-    const bySize = config.cleanup.delete && config.retentionBytes >= 0 &&
-      surplusBytes >= segment.bytes;
+    const bySize = limitBytes >= 0 && surplusBytes >= segment.bytes;
     if (!bySize && !isBelowStart(segment, input) && !isTooOld(segment, input)) break;
     surplusBytes -= segment.bytes;
     count++;
@@ -41,7 +42,7 @@ function isBelowStart(segment: RetainedSegment, { logStartOffset }: RetentionInp
 }
 
 function isTooOld(segment: RetainedSegment, { config, nowMs }: RetentionInput): boolean {
-  if (!config.cleanup.delete || config.retentionMs < 0) return false;
+  if (config === null || !config.cleanup.delete || config.retentionMs < 0) return false;
   const timestamp = segment.largestTimestampMs;
   return nowMs - (timestamp >= 0 ? timestamp : segment.lastModifiedMs) > config.retentionMs;
 }

@@ -1,9 +1,11 @@
 /**
  * A segment: the unit that rolls and is deleted. It owns no bytes, only the account of a stretch of the
- * log stream. `countBatch` is the one way in, for live appends and for replay alike.
+ * log stream, or of a stream of its own once it is cleaned. `countBatch` is the one way in, for live appends, for
+ * replay and for the cleaner alike.
  */
 import type { Offset } from "../lib/brand.ts";
 import { SEGMENT_OFFSETS_MAX, TIME_INDEX_INTERVAL_BYTES } from "../lib/limits.ts";
+import type { CleanedPart } from "./clean/cleaned_streams.ts";
 import type { SegmentMeta } from "./log_meta.ts";
 import type { LogConfig } from "./partition_log.ts";
 import type { RetainedSegment } from "./retention.ts";
@@ -18,12 +20,22 @@ export interface CountedBatch {
   readonly maxTimestampMs: number;
 }
 
+export type RollConfig = Pick<LogConfig, "segmentBytes" | "segmentMs">;
+
+/** Where a cleaned segment is: the stream offset of its base, and the streams. */
+export interface CleanedPlace {
+  readonly part: CleanedPart;
+  readonly start: Offset;
+}
+
 const NO_SLICE: Slice = { start: 0, end: 0 };
 const NO_TIMESTAMP: TimeEntry = { timestampMs: -1, offset: -1 };
 
 export class Segment implements RetainedSegment {
   readonly baseOffset: Offset;
   readonly createdMs: number;
+  /** Null while its bytes are in the log stream, at their own offsets. */
+  readonly cleaned: CleanedPlace | null;
   #endOffset: Offset;
   #bytes = 0;
   #lastModifiedMs: number;
@@ -36,17 +48,21 @@ export class Segment implements RetainedSegment {
   timeSlice: Slice = NO_SLICE;
   /** Entries that are not in the stream yet. */
   readonly timePending: TimeEntry[] = [];
+  /** Entries of the transaction index for the markers in here. */
+  txnSlice: Slice = NO_SLICE;
 
-  constructor(baseOffset: Offset, createdMs: number) {
+  constructor(baseOffset: Offset, createdMs: number, cleaned: CleanedPlace | null = null) {
     this.baseOffset = baseOffset;
+    this.cleaned = cleaned;
     this.#endOffset = baseOffset;
     this.createdMs = createdMs;
     this.#lastModifiedMs = createdMs;
   }
 
   /** A segment as stored; `endOffset` is where its account stops. */
-  static fromMeta(meta: SegmentMeta, endOffset: Offset): Segment {
-    const segment = new Segment(meta.baseOffset, meta.createdMs);
+  static fromMeta(meta: SegmentMeta, endOffset: Offset, part: CleanedPart | null = null): Segment {
+    const cleaned = part === null ? null : { part, start: meta.log.start };
+    const segment = new Segment(meta.baseOffset, meta.createdMs, cleaned);
     segment.#endOffset = endOffset;
     segment.#bytes = meta.bytes;
     segment.#lastModifiedMs = meta.lastModifiedMs;
@@ -54,6 +70,7 @@ export class Segment implements RetainedSegment {
     segment.#largest = meta.largest;
     segment.#lastEntry = meta.largest;
     segment.timeSlice = meta.time.end === OPEN_END ? NO_SLICE : meta.time;
+    segment.txnSlice = meta.txn.end === OPEN_END ? NO_SLICE : meta.txn;
     segment.#sealed = meta.log.end !== OPEN_END;
     return segment;
   }
@@ -66,6 +83,10 @@ export class Segment implements RetainedSegment {
   }
   get lastModifiedMs(): number {
     return this.#lastModifiedMs;
+  }
+  /** Of the first batch that has a timestamp; -1 when none has. */
+  get firstTimestampMs(): number {
+    return this.#firstTimestampMs;
   }
   get largest(): TimeEntry {
     return this.#largest;
@@ -103,7 +124,7 @@ export class Segment implements RetainedSegment {
   }
 
   /** Whether the batch must go to a new segment; an empty segment takes all that fits its offsets. */
-  isFullFor(batch: CountedBatch, config: LogConfig, nowMs: number): boolean {
+  isFullFor(batch: CountedBatch, config: RollConfig, nowMs: number): boolean {
     if (batch.lastOffset - this.baseOffset >= SEGMENT_OFFSETS_MAX) return true;
     if (this.isEmpty) return false;
     if (this.#bytes + batch.bytes > config.segmentBytes) return true;
@@ -112,15 +133,24 @@ export class Segment implements RetainedSegment {
     return ageMs > config.segmentMs;
   }
 
+  get #logSlice(): Slice {
+    if (this.cleaned === null) {
+      return { start: this.baseOffset, end: this.#sealed ? this.#endOffset : OPEN_END };
+    }
+    const { start } = this.cleaned;
+    return { start, end: start + this.#endOffset - this.baseOffset };
+  }
+
   toMeta(): SegmentMeta {
     return {
       baseOffset: this.baseOffset,
       createdMs: this.createdMs,
       lastModifiedMs: this.#lastModifiedMs,
       bytes: this.#bytes,
-      log: { start: this.baseOffset, end: this.#sealed ? this.#endOffset : OPEN_END },
+      ...(this.cleaned === null ? {} : { suffix: this.cleaned.part.suffix }),
+      log: this.#logSlice,
       time: this.timeSlice,
-      txn: NO_SLICE,
+      txn: this.txnSlice,
       firstBatchTimestampMs: this.#firstTimestampMs,
       largest: this.#largest,
     };

@@ -15,14 +15,17 @@ import {
 } from "../protocol/record_batch.ts";
 import { readRecords } from "../protocol/record.ts";
 import type { Stream } from "../stream/stream.ts";
+import type { Readable } from "./log_view.ts";
 import type { TimestampedOffset } from "./partition_log.ts";
 import type { Segment } from "./segment.ts";
 import { scan } from "./slice.ts";
 import { lookupTime, readTimeEntries, type TimeEntry } from "./time_index.ts";
 
+const NO_TIMESTAMP = -1;
+
 export interface TimeLookupInput {
   readonly segments: readonly Segment[];
-  readonly log: Stream;
+  readonly log: Readable;
   readonly time: Stream | null;
   readonly codecs: Codecs;
   readonly logStartOffset: Offset;
@@ -43,11 +46,12 @@ async function entriesOf(
 ): Promise<readonly TimeEntry[]> {
   const { start, end } = segment.timeSlice;
   const pending = [...segment.timePending];
-  if (time === null || start === end) return pending;
+  const index = segment.cleaned === null ? time : segment.cleaned.part.time;
+  if (index === null || start === end) return pending;
   // An index still on its way to the store is no reason to wait: the search just starts earlier.
-  const durableEnd = Math.min(end, time.confirmOffset);
+  const durableEnd = Math.min(end, index.confirmOffset);
   const slice = { start, end: durableEnd };
-  const stored = await readTimeEntries(time, slice, segment.baseOffset, signal);
+  const stored = await readTimeEntries(index, slice, segment.baseOffset, signal);
   return [...stored, ...pending];
 }
 
@@ -56,7 +60,9 @@ async function* batches(input: TimeLookupInput, from: Offset, to: Offset) {
   const { log, signal } = input;
   const end = Math.min(to, input.end);
   for await (const { payload } of scan(log, start, end, LOG_SCAN_BYTES, signal)) {
-    yield { header: readBatchHeader(payload), batch: payload };
+    const header = readBatchHeader(payload);
+    // What compaction has emptied keeps its time in the header.
+    if (header.recordCount > 0) yield { header, batch: payload };
   }
 }
 
@@ -137,9 +143,12 @@ export async function findLargestTime(input: TimeLookupInput): Promise<Timestamp
     const candidate = await largestOf(segment, input);
     if ((candidate?.timestampMs ?? -1) > (largest?.timestampMs ?? -1)) largest = candidate;
   }
-  if (largest === null) return null;
-  for await (const found of batches(input, largest.offset, largest.offset + 1)) {
-    return recordIn(found, largest.timestampMs, input);
+  // Where no record has a time all are alike, and the first one stands for them, as in Kafka.
+  const from = largest?.offset ?? input.logStartOffset;
+  const to = largest === null ? input.end : largest.offset + 1;
+  for await (const found of batches(input, from, to)) {
+    const record = recordIn(found, largest?.timestampMs ?? NO_TIMESTAMP, input);
+    if (record !== null) return record;
   }
   return null;
 }

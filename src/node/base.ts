@@ -15,13 +15,25 @@ import { probeStore } from "../object/probe.ts";
 import { ClusterWatch } from "./cluster_watch.ts";
 import { checkLevel, levelOf } from "./feature_level.ts";
 import type { Health } from "./health.ts";
-import type { NodeOptions } from "./node.ts";
 import { type NodeStores, nodeStores } from "./node_store.ts";
 import type { Opened } from "./opened.ts";
+import type { NodeSettings } from "./settings.ts";
 import { retentionOf } from "./storage_settings.ts";
 import { type StoreWaitOptions, untilStoreAnswers, whileStoreFails } from "./store_wait.ts";
 
-export function storeWait(options: NodeOptions): StoreWaitOptions & { readonly limitMs: number } {
+export interface BaseOptions {
+  readonly env: Env;
+  /** The raw store; the node wraps it and closes it. */
+  readonly store: ObjectStore;
+  readonly storeKind: "memory" | "dir" | "s3";
+  /** How people call the store, for messages; its kind when absent. */
+  readonly storeName?: string;
+  readonly settings: NodeSettings;
+  /** Highest feature level that this build knows; tests are builds before and after it. */
+  readonly featureLevelMax?: number;
+}
+
+export function storeWait(options: BaseOptions): StoreWaitOptions & { readonly limitMs: number } {
   const { env, storeKind, storeName = storeKind } = options;
   return { env, storeName, limitMs: STORE_START_WAIT_MS };
 }
@@ -38,7 +50,7 @@ export interface Base {
 }
 
 export async function openBase(
-  options: NodeOptions,
+  options: BaseOptions,
   config: BrokerConfig,
   opened: Opened,
   health: Health,

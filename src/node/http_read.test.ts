@@ -53,6 +53,7 @@ async function rig() {
         bytesMax: HTTP_READ_BYTES_MAX,
         recordBytesMax: HTTP_RECORD_BYTES_MAX,
         waitMs: 0,
+        isolation: "uncommitted",
         signal: new AbortController().signal,
         ...over,
       }, { env, rooms }),

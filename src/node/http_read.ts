@@ -5,11 +5,11 @@ import { DecodeError } from "../lib/bytes.ts";
 import { isFault } from "../lib/errors.ts";
 import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
 import { ReadLease } from "../lib/read_lease.ts";
+import { AbortedFilter } from "../log/aborted_filter.ts";
 import type { LogRead, PartitionLog } from "../log/partition_log.ts";
 import { type BatchRecord, readRecords } from "../protocol/record.ts";
 import {
   type BatchHeader,
-  isControlBatch,
   isIntact,
   lastOffset,
   readBatchHeader,
@@ -133,11 +133,12 @@ class Page {
 }
 
 /**
- * Records from `start` on; skips control batches and what compaction removed. Stops early where few
+ * Records from `start` on; skips control batches, what was aborted and what compaction removed. Stops early where few
  * bytes inflate to many, and before a batch that cannot be read.
  */
 function take(read: LogRead, start: number, query: Limits, env: Env): Taken | Refused {
   const page = new Page(start, query);
+  const filter = new AbortedFilter(read.aborted);
   for (const batch of read.batches) {
     const header = headerOf(batch, page.next, read.highWatermark);
     if (header === null || !isIntact(batch)) {
@@ -146,7 +147,7 @@ function take(read: LogRead, start: number, query: Limits, env: Env): Taken | Re
     }
     const end = endOf(header);
     try {
-      if (!isControlBatch(header) && !page.add(batch, env)) return page.finish();
+      if (!filter.hides(header, batch) && !page.add(batch, env)) return page.finish();
     } catch (error) {
       if (!(error instanceof DecodeError) && !isFault(error, "corrupt")) throw error;
       return page.next > start ? page.finish() : unsound(start, end, error.message);
@@ -183,9 +184,13 @@ async function waitForAdvance(
   unsubscribe();
 }
 
-function startOf(log: PartitionLog, offset: ReadQuery["offset"]): number {
-  if (offset === "earliest") return log.logStartOffset;
-  return offset === "latest" ? log.highWatermark : offset;
+function endFor(log: PartitionLog, { isolation }: ReadQuery): number {
+  return isolation === "committed" ? log.lastStableOffset : log.highWatermark;
+}
+
+function startOf(log: PartitionLog, query: ReadQuery): number {
+  if (query.offset === "earliest") return log.logStartOffset;
+  return query.offset === "latest" ? endFor(log, query) : query.offset;
 }
 
 interface Services extends Pick<BrokerServices, "env"> {
@@ -210,12 +215,12 @@ async function readOnce(
   bytes: number,
   cacheOnly: boolean,
 ): Promise<Turn> {
-  const { bytesMax, signal } = query;
+  const { bytesMax, isolation, signal } = query;
   const place = await ReadPlace.take(room, bytes, env.clock, signal);
   let keptBytes = 0;
   try {
     const lease = new ReadLease();
-    const options = { bytesMax, isolation: "committed", cacheOnly, signal, lease } as const;
+    const options = { bytesMax, isolation, cacheOnly, signal, lease };
     const read = await log.read(start, options);
     if (read === null) return "miss";
     if (!read.ok) return "out-of-range";
@@ -289,7 +294,7 @@ export async function readFrom(
     const located = await locate();
     if (!located.ok) return located;
     const { log } = located;
-    start ??= startOf(log, query.offset);
+    start ??= startOf(log, query);
     const held = await readHeld(log, start, query, services);
     if (held === null) return outOfRange(log, start);
     if (!held.ok) return held;
@@ -307,7 +312,7 @@ export async function readFrom(
       };
     }
     release();
-    if (log.highWatermark > start) continue;
+    if (endFor(log, query) > start) continue;
     await waitForAdvance(log, services.env, leftMs, query.signal);
   }
 }

@@ -23,6 +23,7 @@ import type { EngineOptions } from "../storage/engine_options.ts";
 import { recoverNode } from "../storage/recover.ts";
 import { expectMetadataEnd } from "../storage/recover_tail.ts";
 import type { NotUploaded, Storage } from "../storage/storage.ts";
+import type { Learned } from "../storage/written_index.ts";
 import type { WalPolicy } from "../storage/wal/batching.ts";
 import { createObjectWal } from "../storage/wal/object_wal.ts";
 import type { Wal } from "../storage/wal/wal.ts";
@@ -207,6 +208,29 @@ function slotsOf({ storeKind }: IncarnationOptions): { readonly slotsMax?: numbe
   return storeKind === "s3" ? {} : { slotsMax: SLOTS_MAX_DIR };
 }
 
+function openStorage(
+  options: IncarnationOptions,
+  { objects, streams }: Managers,
+  wal: Wal,
+  onUploaded: (written: Learned) => void,
+): Storage {
+  const { env, store, clusterId, nodeId, engineOptions, onHealth, onFatal } = options;
+  return createStorage({
+    env,
+    store,
+    openStore: storeFor(options, "open"),
+    wal,
+    objects,
+    streams,
+    clusterId,
+    nodeId,
+    options: { ...engineOptions, ...slotsOf(options) },
+    onHealth,
+    onFatal: (error) => onFatal(asFault(error)),
+    onUploaded,
+  });
+}
+
 function startCompactor(
   options: IncarnationOptions,
   { objects, streams, compaction: manager }: Managers,
@@ -228,7 +252,7 @@ function startCompactor(
 }
 
 export async function startIncarnation(options: IncarnationOptions): Promise<Incarnation> {
-  const { env, store, metadata, clusterId, nodeId, storeWait, onHealth, onFatal } = options;
+  const { env, metadata, clusterId, nodeId, storeWait } = options;
   if (!options.again) await whileStoreFails(storeWait, () => expectWholeMetadata(options));
   const storeMs = await whileStoreFails(storeWait, () => storeTime(options));
   const epoch = await whileStoreFails(storeWait, () => register(options));
@@ -249,20 +273,10 @@ export async function startIncarnation(options: IncarnationOptions): Promise<Inc
     await wal.close();
     throw error;
   }
-  const storage = createStorage({
-    env,
-    store,
-    wal,
-    objects: managers.objects,
-    streams: managers.streams,
-    clusterId,
-    nodeId,
-    options: { ...options.engineOptions, ...slotsOf(options) },
-    onHealth,
-    onFatal: (error) => onFatal(asFault(error)),
-  });
+  let compactor: Compactor | null = null;
+  const storage = openStorage(options, managers, wal, (written) => compactor?.learn(written));
   const streams = createStreamClient({ env, storage, streams: managers.streams });
-  const compactor = startCompactor(options, managers, storage);
+  compactor = startCompactor(options, managers, storage);
   const succession = startSuccession({
     env,
     store: storeFor(options, "recovery"),

@@ -3,24 +3,26 @@ import type { Env } from "../env/env.ts";
 import type { NodeId } from "../lib/brand.ts";
 import { type Broker, createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
+import { finalizedFeatures } from "../broker/features.ts";
 import { Coordinator, type CoordinatorBounds } from "../broker/group/coordinator.ts";
 import type { BrokerServices, Permits } from "../broker/handler.ts";
+import { LogCleaner, type LogCleanerSettings } from "../broker/log_cleaner.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
 import { routesOf } from "../broker/routes.ts";
 import { logConfigOf } from "../broker/topic_config.ts";
 import { createTopics } from "../broker/topics.ts";
+import { type TransactionBounds, Transactions } from "../broker/txn/transactions.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import { assert } from "../lib/assert.ts";
 import { openPartitionLog } from "../log/open_partition_log.ts";
 import type { Incarnation } from "./incarnation.ts";
+import type { Opened } from "./opened.ts";
 
 export interface KafkaSide {
   readonly services: BrokerServices;
   readonly broker: Broker;
   /** Answers that groups hold back go out; they are refused from then on. */
   closeGroups(): void;
-  /** Groups first, then every log with its streams. Requests get retriable errors from then on. */
-  close(): Promise<void>;
 }
 
 export interface KafkaSideOptions {
@@ -33,6 +35,9 @@ export interface KafkaSideOptions {
   /** Of the whole node: they outlive the incarnation. */
   readonly permits: Permits;
   readonly groupBounds?: CoordinatorBounds;
+  readonly transactionBounds?: TransactionBounds;
+  /** Closes groups first, then every log with its streams. Requests get retriable errors from then on. */
+  readonly opened: Opened;
 }
 
 const openLog: OpenLog = async ({ metaStreamId, ...options }) => {
@@ -49,8 +54,16 @@ const openLog: OpenLog = async ({ metaStreamId, ...options }) => {
   return { log, metaStreamId: metaStream };
 };
 
+function logCleanerSettings(config: BrokerConfig): LogCleanerSettings {
+  return {
+    isEnabled: config.flag("log.cleaner.enable"),
+    mapBytesMax: config.integer("log.cleaner.dedupe.buffer.size"),
+    bytesPerSecond: config.integer("log.cleaner.io.max.bytes.per.second"),
+  };
+}
+
 export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
-  const { env, nodeId, clusterId, config, metadata, incarnation, permits } = options;
+  const { env, nodeId, clusterId, config, metadata, incarnation, permits, opened } = options;
   const requester = () => incarnation.requester;
   const partitions = createPartitions({
     env,
@@ -60,8 +73,11 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     streams: incarnation.streams,
     openLog,
     configOf: (overrides) => logConfigOf(overrides, config),
+    onConfigChange: (listener) => config.onChange(listener),
+    cleaner: new LogCleaner({ env, settings: () => logCleanerSettings(config) }),
     metricRowsMax: config.integer("skerry.metrics.partitions.max"),
   });
+  opened.add(() => partitions.close());
   const services: BrokerServices = {
     env,
     nodeId,
@@ -71,16 +87,20 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     partitions,
     topics: createTopics({ env, metadata, config }),
     config,
+    features: finalizedFeatures(metadata),
     permits,
   };
   const coordinator = new Coordinator(services, options.groupBounds);
+  opened.add(() => coordinator.close());
+  const transactions = new Transactions({ ...services, coordinator }, options.transactionBounds);
+  opened.add(() => transactions.close());
   return {
     services,
-    broker: createBroker(env, routesOf({ ...services, coordinator })),
+    broker: createBroker(
+      env,
+      routesOf({ ...services, coordinator, transactions }),
+      services.features,
+    ),
     closeGroups: () => coordinator.close(),
-    async close() {
-      coordinator.close();
-      await partitions.close();
-    },
   };
 }

@@ -26,6 +26,7 @@ import {
   startIncarnation,
 } from "./incarnation.ts";
 import { createKafkaSide, type KafkaSide } from "./kafka_side.ts";
+import { Opened } from "./opened.ts";
 import { retentionOf } from "./storage_settings.ts";
 import type { StoreWaitOptions } from "./store_wait.ts";
 
@@ -195,6 +196,22 @@ async function begin(
   options: LifeOptions,
   how: Pick<IncarnationOptions, "again" | "storeWait">,
 ): Promise<Current> {
+  const opened = new Opened();
+  try {
+    return await openAll(options, how, opened);
+  } catch (error) {
+    await opened.close().catch((closing: unknown) => {
+      options.env.log.log("warn", "close-failed", { error: messageOf(closing) });
+    });
+    throw error;
+  }
+}
+
+async function openAll(
+  options: LifeOptions,
+  how: Pick<IncarnationOptions, "again" | "storeWait">,
+  opened: Opened,
+): Promise<Current> {
   const { env, store, clusterId, metadata, nodeId, config, permits } = options;
   let end: (fault: FaultError) => void = () => {};
   const ended = new Promise<FaultError>((resolve) => void (end = resolve));
@@ -207,6 +224,7 @@ async function begin(
     },
     onFatal: (fault) => end(fault),
   });
+  opened.add(() => incarnation.close());
   const { requester } = incarnation;
   const collector = createCollector({
     store,
@@ -216,7 +234,9 @@ async function begin(
     requester: () => requester,
     ...retentionOf(config).collector,
   });
+  opened.add(() => collector.close());
   const auditor = startAuditor(options);
+  opened.add(() => auditor?.close());
   const kafkaSide = createKafkaSide({
     env,
     nodeId,
@@ -225,6 +245,7 @@ async function begin(
     metadata,
     incarnation,
     permits,
+    opened,
     ...(options.groupBounds === undefined ? {} : { groupBounds: options.groupBounds }),
   });
   return {
@@ -232,13 +253,10 @@ async function begin(
     kafkaSide,
     ended,
     fetch: options.fetchOf(kafkaSide),
-    async close() {
+    close() {
       isClosed = true;
       options.onHealth("upload", null);
-      await kafkaSide.close();
-      await auditor?.close();
-      await collector.close();
-      await incarnation.close();
+      return opened.close();
     },
   };
 }

@@ -3,7 +3,6 @@
  * addresses) is looked at before the node registers, because registering fences its predecessor.
  */
 import { settlesWithin } from "../env/clock.ts";
-import type { Env } from "../env/env.ts";
 import type { Connection, Listener, Listening } from "../env/listener.ts";
 import { nodeId as brandNodeId } from "../lib/brand.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
@@ -14,12 +13,12 @@ import type { BrokerConfig } from "../broker/broker_config.ts";
 import { listOf } from "../broker/property.ts";
 import type { CoordinatorBounds } from "../broker/group/coordinator.ts";
 import { createPermits } from "../broker/routes.ts";
+import { liveConfig } from "../broker/live_config.ts";
 import { createServer, type KafkaServer } from "../broker/server.ts";
 import { createHealthApp, createHttpApp } from "../http/app.ts";
 import { type BodyRooms, createBodyRooms } from "../http/read_body.ts";
 import type { NodeStatus } from "../http/port.ts";
-import type { ObjectStore } from "../object/object_store.ts";
-import { type Base, openBase, storeWait } from "./base.ts";
+import { type Base, type BaseOptions, openBase, storeWait } from "./base.ts";
 import { raiseLevel } from "./feature_level.ts";
 import { Health } from "./health.ts";
 import { HttpFront } from "./http_front.ts";
@@ -30,7 +29,7 @@ import { NodeLife } from "./life.ts";
 import { Opened } from "./opened.ts";
 import { engineOptionsOf, walPolicyOf } from "./storage_settings.ts";
 import { showPermits } from "./show_permits.ts";
-import { advertisedAddress, brokerConfigOf, type NodeSettings } from "./settings.ts";
+import { advertisedAddress, brokerConfigOf } from "./settings.ts";
 import { type StreamPair, webConnection } from "./web_connection.ts";
 
 export interface HttpListening {
@@ -44,20 +43,11 @@ export type ServeHttp = (
   at: HostPort,
 ) => Promise<HttpListening>;
 
-export interface NodeOptions {
-  readonly env: Env;
-  /** The raw store; the node wraps it and closes it. */
-  readonly store: ObjectStore;
-  readonly storeKind: "memory" | "dir" | "s3";
-  /** How people call the store, for messages; its kind when absent. */
-  readonly storeName?: string;
+export interface NodeOptions extends BaseOptions {
   /** A store whose requests cost money is written to at a bounded rate. */
   readonly storeHasPrices: boolean;
   readonly listener: Listener;
   readonly serveHttp: ServeHttp;
-  readonly settings: NodeSettings;
-  /** Highest feature level that this build knows; tests are builds before and after it. */
-  readonly featureLevelMax?: number;
   /** The simulator's: what takes a megabyte otherwise happens in a run. */
   readonly groupBounds?: CoordinatorBounds;
 }
@@ -262,7 +252,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     const ports = await openPorts(options, ready, front, opened);
     const bound = ports.kafka ?? { host: "127.0.0.1", port: 0 };
     void failed.then(({ message }) => health.set("node", message));
-    const { life, server } = await startBroker(options, base, config, bound, opened, {
+    const live = liveConfig(config, base.metadata, brandNodeId(options.settings.nodeId));
+    const { life, server } = await startBroker(options, base, live, bound, opened, {
       health,
       fail,
     });

@@ -2,6 +2,7 @@
 import type { Env } from "../env/env.ts";
 import {
   COMPACTION_READS_MAX,
+  OPEN_READS_MAX,
   STORE_LOG_READS_MAX,
   STORE_READS_MAX,
   STORE_UPLOADS_MAX,
@@ -14,7 +15,7 @@ import type { ObjectStore } from "../object/object_store.ts";
 import { type Purpose, requestClass } from "../object/request_class.ts";
 import { retryingStore } from "../object/retrying.ts";
 
-/** Views of one store: permits are shared, but for the reads of compaction; requests are counted by who asks. */
+/** Views of one store: permits are shared, but for reads of compaction and of opens; requests are counted by who asks. */
 export type NodeStores = Readonly<Record<Purpose, ObjectStore>>;
 
 function showStorePermits(env: Env, permits: Readonly<Record<string, Semaphore>>): void {
@@ -37,10 +38,13 @@ export function nodeStores(raw: ObjectStore, env: Env): NodeStores {
   const { reads: read, logReads: log, writes: write, uploads: upload } = permits;
   // Cold readers of many small objects would keep compaction from making them few.
   const compaction = new Semaphore(COMPACTION_READS_MAX);
-  showStorePermits(env, { read, log, write, upload, compaction });
+  // Produces wait for a partition that opens: after a restart they must not wait for cold readers.
+  const open = new Semaphore(OPEN_READS_MAX);
+  const readsOf: Partial<Record<Purpose, Semaphore>> = { compaction, open };
+  showStorePermits(env, { read, log, write, upload, compaction, open });
   const viewFor = (purpose: Purpose): ObjectStore => {
     const classOf = requestClass(purpose);
-    const own = purpose === "compaction" ? { ...permits, reads: compaction } : permits;
+    const own = { ...permits, reads: readsOf[purpose] ?? read };
     const limited = limitedStore(meteredStore(raw, { clock, metrics, classOf }), own);
     const onRetry = (op: string, key: string) =>
       metrics.count("skerry_object_store_retries_total", { op, class: classOf(op, key) });
@@ -48,6 +52,7 @@ export function nodeStores(raw: ObjectStore, env: Env): NodeStores {
   };
   return {
     serve: viewFor("serve"),
+    open: viewFor("open"),
     compaction: viewFor("compaction"),
     recovery: viewFor("recovery"),
   };

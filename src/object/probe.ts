@@ -65,8 +65,17 @@ export async function probeStore(store: ObjectStore, options: ProbeOptions): Pro
   }
 }
 
-function body(seed: number): Uint8Array {
+/** Of the writer of that number. */
+export function probeBody(seed: number): Uint8Array {
   return new Uint8Array(BODY_BYTES).map((_, i) => (i * 7 + seed * 31) & 0xff);
+}
+
+/** Whose body it is; null when it is none of a probe. */
+export function probeWriterOf(bytes: Uint8Array): number | null {
+  for (let seed = 0; seed < RACERS; seed++) {
+    if (equalBytes(bytes, probeBody(seed))) return seed;
+  }
+  return null;
 }
 
 const IGNORED = "it ignores If-None-Match, so two writers could overwrite each other";
@@ -77,27 +86,27 @@ async function probeCreate(
   { clock }: ProbeOptions,
 ): Promise<ProbeReport & { readonly storeNowMs: number }> {
   const startedMs = clock.nowMs();
-  const first = await store.put(key, body(0), { ifAbsent: true });
+  const first = await store.put(key, probeBody(0), { ifAbsent: true });
   const clockSkewMs = first.storeNowMs - (startedMs + clock.nowMs()) / 2;
   // `first.created` may be false although we wrote it: some HTTP clients repeat a put by themselves.
-  const again = await store.put(key, body(1), { ifAbsent: true });
+  const again = await store.put(key, probeBody(1), { ifAbsent: true });
   check(!again.created, IGNORED);
   const got = await store.get(key);
   check(got !== null, "an object cannot be read right after it was written");
-  check(got !== null && equalBytes(got.bytes, body(0)), IGNORED);
+  check(got !== null && equalBytes(got.bytes, probeBody(0)), IGNORED);
   return { clockSkewMs, storeNowMs: first.storeNowMs };
 }
 
 async function probeRace(store: ObjectStore, key: string, options: ProbeOptions): Promise<void> {
   const racers = Array.from(
     { length: RACERS },
-    (_, i) => createExactly(store, key, body(i), { ...options, deadlineMs: RACE_DEADLINE_MS }),
+    (_, i) => createExactly(store, key, probeBody(i), { ...options, deadlineMs: RACE_DEADLINE_MS }),
   );
   const outcomes = await Promise.all(racers);
   const winner = outcomes.findIndex(({ created }) => created);
   check(
     outcomes.filter(({ created }) => created).length === 1 &&
-      outcomes.every((o) => o.created || equalBytes(o.found, body(winner))),
+      outcomes.every((o) => o.created || equalBytes(o.found, probeBody(winner))),
     "of several creates at once not exactly one succeeded: its If-None-Match is not atomic",
   );
 }
@@ -106,7 +115,7 @@ async function probeRange(store: ObjectStore, key: string): Promise<void> {
   const range = { start: 3, end: 9 };
   const part = await store.get(key, { range });
   check(
-    part !== null && equalBytes(part.bytes, body(0).subarray(range.start, range.end)),
+    part !== null && equalBytes(part.bytes, probeBody(0).subarray(range.start, range.end)),
     "it does not answer range reads",
   );
 }

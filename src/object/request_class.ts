@@ -10,12 +10,13 @@ export type RequestClass =
   | "probe"
   | "upload"
   | "cold_read"
+  | "open"
   | "compaction"
   | "recovery"
   | "garbage";
 
 /** Who asks, where the key does not tell. */
-export type Purpose = "serve" | "compaction" | "recovery";
+export type Purpose = "serve" | "open" | "compaction" | "recovery";
 
 const WRITES: ReadonlySet<string> = new Set(["put", "put_parts"]);
 

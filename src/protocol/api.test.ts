@@ -174,8 +174,12 @@ test("answers read back on the client's side", () => {
 
 test("the registry", () => {
   const keys = APIS.map((api) => api.key);
-  const expected = [0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 22, 23, 32, 37];
-  assert.deepEqual(keys, [...expected, 42, 44, 46, 60]);
+  assert.deepEqual(
+    keys,
+    keys.toSorted((a, b) => a - b),
+    "what is served is listed in tests/quirks",
+  );
+  assert.equal(new Set(keys).size, keys.length);
   assert.equal(findApi(4), undefined);
   assert.equal(findApi(0), produceApi);
   assert.equal(produceApi.advertisedMin, 0);

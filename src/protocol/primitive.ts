@@ -75,6 +75,12 @@ export function isClamped(value: number): boolean {
   return value >= Number.MAX_SAFE_INTEGER || value <= Number.MIN_SAFE_INTEGER;
 }
 
+export const float64 = fixed("float64", 0, {
+  bytesMin: 8,
+  read: (reader) => reader.f64(),
+  write: (writer, value) => writer.f64(value),
+});
+
 export const bool = fixed("bool", false, {
   bytesMin: 1,
   read: (reader) => reader.u8() !== 0,

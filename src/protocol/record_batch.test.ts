@@ -212,10 +212,10 @@ describe("validateBatch", () => {
     ["sound", good, "NONE"],
     ["partial batch behind it", concatBytes([good, good.subarray(0, 40)]), "NONE"],
     ["nothing", new Uint8Array(0), "INVALID_RECORD"],
-    ["cut off before the magic", good.subarray(0, 16), "CORRUPT_MESSAGE"],
-    ["cut off", good.subarray(0, good.length - 1), "CORRUPT_MESSAGE"],
+    ["cut off before the magic", good.subarray(0, 16), "INVALID_RECORD"],
+    ["cut off", good.subarray(0, good.length - 1), "INVALID_RECORD"],
     ["magic 1", changed(good, (v) => v.setInt8(16, 1)), "INVALID_RECORD"],
-    ["magic 3", changed(good, (v) => v.setInt8(16, 3)), "INVALID_RECORD"],
+    ["magic 3", changed(good, (v) => v.setInt8(16, 3)), "CORRUPT_MESSAGE"],
     ["length 48", changed(good, (v) => v.setInt32(8, 48)), "CORRUPT_MESSAGE"],
     ["negative length", changed(good, (v) => v.setInt32(8, -1)), "CORRUPT_MESSAGE"],
     ["two batches", concatBytes([good, good]), "INVALID_RECORD"],
@@ -233,8 +233,16 @@ describe("validateBatch", () => {
     ],
     ["control", changed(good, (v) => v.setInt16(21, 0x20)), "INVALID_RECORD"],
     ["delete horizon", changed(good, (v) => v.setInt16(21, 0x40)), "INVALID_RECORD"],
-    ["append time", changed(good, (v) => v.setInt16(21, 0x08)), "INVALID_TIMESTAMP"],
     ["codec 5", changed(good, (v) => v.setInt16(21, 5)), "UNSUPPORTED_COMPRESSION_TYPE"],
+    [
+      "transactional producer without epoch",
+      changed(good, (v) => {
+        v.setInt16(21, 0x10);
+        v.setBigInt64(43, 7n);
+        v.setInt16(51, -1);
+      }),
+      "INVALID_PRODUCER_EPOCH",
+    ],
     ["producer without sequence", changed(good, (v) => v.setBigInt64(43, 7n)), "INVALID_RECORD"],
     ["huge producer id", changed(good, (v) => v.setBigInt64(43, 1n << 60n)), "INVALID_RECORD"],
     ["huge timestamp", changed(good, (v) => v.setBigInt64(35, 1n << 62n)), "INVALID_TIMESTAMP"],

@@ -65,6 +65,10 @@ export function isTransactionalBatch(header: BatchHeader): boolean {
 export function isControlBatch(header: BatchHeader): boolean {
   return (header.attributes & CONTROL) !== 0;
 }
+/** When tombstones or the marker in here may go; null until a compaction has set it. */
+export function deleteHorizonOf(header: BatchHeader): number | null {
+  return (header.attributes & DELETE_HORIZON) === 0 ? null : header.baseTimestamp;
+}
 /** Null for none; undefined for an id that Kafka does not know. */
 export function codecOf(header: BatchHeader): CodecName | null | undefined {
   return findCodec(header.attributes);
@@ -134,13 +138,16 @@ function invalid(error: ErrorName, message: string): InvalidBatch {
 /** Finds the one batch of a produce request: its length and magic are right, and no second one follows. */
 function findBatch(bytes: Uint8Array, bytesMax: number): Uint8Array | InvalidBatch {
   if (bytes.length === 0) return invalid("INVALID_RECORD", "No record batch");
-  if (bytes.length <= MAGIC_AT) return invalid("CORRUPT_MESSAGE", "Batch is cut off");
+  // Kafka finds no batch in what is cut off.
+  if (bytes.length <= MAGIC_AT) return invalid("INVALID_RECORD", "Batch is cut off");
   const view = viewOf(bytes);
-  const magic = view.getInt8(MAGIC_AT);
-  if (magic !== MAGIC) return invalid("INVALID_RECORD", `Magic is ${magic}, not 2`);
   const length = BATCH_PREFIX_BYTES + view.getInt32(LENGTH_AT);
-  if (length < BATCH_HEADER_BYTES || length > bytes.length) {
-    return invalid("CORRUPT_MESSAGE", `Batch length is ${length} in ${bytes.length} bytes`);
+  const magic = view.getInt8(MAGIC_AT);
+  if (magic < 0 || magic > MAGIC) return invalid("CORRUPT_MESSAGE", `Magic is ${magic}, not 2`);
+  if (magic !== MAGIC) return invalid("INVALID_RECORD", `Magic is ${magic}, not 2`);
+  if (length < BATCH_HEADER_BYTES) return invalid("CORRUPT_MESSAGE", `Batch length is ${length}`);
+  if (length > bytes.length) {
+    return invalid("INVALID_RECORD", `Batch length is ${length} in ${bytes.length} bytes`);
   }
   const rest = bytes.length - length;
   // A partial batch behind the first is trimmed, a whole one is refused, as Kafka does.
@@ -174,14 +181,14 @@ function checkFields(header: BatchHeader): InvalidBatch | null {
   if ((attributes & DELETE_HORIZON) !== 0) {
     return invalid("INVALID_RECORD", "Clients set no delete horizon");
   }
+  if (isTransactionalBatch(header) && header.producerId >= 0 && header.producerEpoch < 0) {
+    return invalid("INVALID_PRODUCER_EPOCH", "A transactional producer has an epoch");
+  }
   if (header.producerId >= 0 && (header.producerEpoch < 0 || header.baseSequence < 0)) {
     return invalid("INVALID_RECORD", "Producer id without epoch or sequence");
   }
   if (codecOf(header) === undefined) {
     return invalid("UNSUPPORTED_COMPRESSION_TYPE", `Codec ${attributes & 7} is unknown`);
-  }
-  if (isLogAppendTime(header)) {
-    return invalid("INVALID_TIMESTAMP", "Clients set no log append time");
   }
   return null;
 }
@@ -255,6 +262,13 @@ export function assignOffsets(
   seal(batch, view);
 }
 
+/** Takes a client's claim away that the broker gave the times, in place: only `assignOffsets` may say so. */
+export function dropAppendTime(batch: Uint8Array): void {
+  const view = viewOf(batch);
+  view.setInt16(ATTRIBUTES_AT, view.getInt16(ATTRIBUTES_AT) & ~LOG_APPEND_TIME);
+  seal(batch, view);
+}
+
 /** Corrects the largest time in the header of an admitted batch, in place. */
 export function setMaxTimestamp(batch: Uint8Array, maxTimestampMs: number): void {
   const view = viewOf(batch);
@@ -262,8 +276,13 @@ export function setMaxTimestamp(batch: Uint8Array, maxTimestampMs: number): void
   seal(batch, view);
 }
 
+/** The attributes with the mark that baseTimestamp is a delete horizon, or without it. */
+export function markHorizon(attributes: number, isHorizon: boolean): number {
+  return isHorizon ? attributes | DELETE_HORIZON : attributes & ~DELETE_HORIZON;
+}
+
 /** A batch with the given header fields around record bytes that are already compressed. */
-function assemble(
+export function assemble(
   header: Omit<BatchHeader, "crc" | "batchLength">,
   payload: Uint8Array,
 ): Uint8Array {

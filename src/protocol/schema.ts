@@ -92,6 +92,45 @@ export function struct(fields: Fields): Type {
   return { kind: "struct", zero, fields: all, compile: (at) => compileStruct(all, at) };
 }
 
+const ABSENT = -1;
+const ABSENT_IN_TAG = 0;
+const PRESENT = 1;
+
+/** A struct behind a byte that says whether it is there. */
+export function nullableStruct<const F extends Fields>(
+  fields: F,
+): NullableType<StructOut<F>, StructIn<F>> {
+  return markedStruct(fields, ABSENT);
+}
+
+/** The same as a tagged field, where another byte says that it is not there. */
+export function nullableTaggedStruct<const F extends Fields>(
+  fields: F,
+): NullableType<StructOut<F>, StructIn<F>> {
+  return markedStruct(fields, ABSENT_IN_TAG);
+}
+
+function markedStruct<const F extends Fields>(
+  fields: F,
+  absent: number,
+): NullableType<StructOut<F>, StructIn<F>> {
+  const inner = struct(fields);
+  return {
+    ...inner,
+    compileNullable(at) {
+      const codec = inner.compile(at);
+      return {
+        bytesMin: 1,
+        read: (reader) => reader.i8() === absent ? null : codec.read(reader),
+        write(writer, value) {
+          writer.i8(value === null ? absent : PRESENT);
+          if (value !== null) codec.write(writer, value);
+        },
+      };
+    },
+  };
+}
+
 export function array<Out, In>(
   element: Type<Out, In>,
 ): NullableType<readonly Out[], readonly In[]> {

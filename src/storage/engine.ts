@@ -59,12 +59,13 @@ class Engine implements Storage {
   constructor(parts: EngineParts) {
     this.#parts = parts;
     this.#options = { ...DEFAULT_ENGINE_OPTIONS, ...parts.options };
-    const { store, clusterId, nodeId, objects, streams, env, wal } = parts;
+    const { store, openStore = store, clusterId, nodeId, objects, streams, env, wal } = parts;
     const { splitBytes, idBlock, puts, uploadBytesPerSecond } = this.#options;
     this.#cache = new LogCache(this.#options.logCacheBytesMax);
     this.#blockCache = new BlockCache({
       env,
       store,
+      openStore,
       clusterId,
       nodeId,
       objects,
@@ -86,7 +87,9 @@ class Engine implements Storage {
       bytesPerSecond: uploadBytesPerSecond,
       walTrimAfter: (block) => this.#walTrimAfter(block),
       onCommitted: (block, commit, indexes) => {
-        this.learn({ ...commit, indexes });
+        const written = { ...commit, indexes };
+        this.learn(written);
+        parts.onUploaded?.(written);
         this.#onCommitted(block, commit);
       },
       onHealth: (problem) => parts.onHealth?.(problem),

@@ -18,6 +18,7 @@ import type { ObjectStore } from "../object/object_store.ts";
 import type { ObjectManager, StreamManager } from "./ports.ts";
 import { DEFAULT_PUT_SIZES, type PutSizes } from "./put_sizes.ts";
 import type { Wal } from "./wal/wal.ts";
+import type { Learned } from "./written_index.ts";
 
 export interface EngineOptions {
   /** Uncommitted bytes past which appends are refused; also what readers of fresh data live on. */
@@ -61,6 +62,8 @@ export const DEFAULT_ENGINE_OPTIONS: EngineOptions = {
 export interface EngineParts {
   readonly env: Env;
   readonly store: ObjectStore;
+  /** The same, for reads of what opens; `store` when absent. */
+  readonly openStore?: ObjectStore;
   readonly wal: Wal;
   readonly objects: ObjectManager;
   readonly streams: Pick<StreamManager, "viewStream">;
@@ -69,6 +72,8 @@ export interface EngineParts {
   readonly options?: Partial<EngineOptions>;
   /** Called with a problem while uploads fail, with null when they work again. */
   readonly onHealth?: (problem: string | null) => void;
+  /** After each commit of an upload. */
+  readonly onUploaded?: (written: Learned) => void;
   /** Called once when the engine can never work again: fenced, or metadata refused a commit. */
   readonly onFatal?: (error: unknown) => void;
 }

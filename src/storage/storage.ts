@@ -20,6 +20,8 @@ export interface ReadOptions {
   readonly bytesMax: number;
   /** Answer null instead of reading objects: lets a hot fetch never wait behind a cold one. */
   readonly cacheOnly?: boolean;
+  /** Something opens, and others wait for it: objects are read with permits of their own, not behind cold readers. */
+  readonly isOpening?: boolean;
   readonly signal?: AbortSignal;
   /** Ended by the reader when it views none of the records any more; without one their memory is not used again. */
   readonly lease?: ReadLease;

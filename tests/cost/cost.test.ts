@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { COMPACTION_MEMORY_BYTES, COMPACTION_OBJECTS_MIN } from "../../src/lib/limits.ts";
 import { type CostOptions, CostWorld, type Hourly } from "./cost_world.ts";
 import { ALLOWED, type Budget, BUDGETS, LARGE_NODE, type Rate, RATES } from "./rows.ts";
 
@@ -43,6 +44,26 @@ suite("requests of an hour", () => {
     const allowed = ALLOWED["250 ms"]["1 MiB/s"];
     assert.ok(found.puts <= allowed.puts, `${found.puts} PUTs`);
     assert.ok(found.dollarsPerMonth <= allowed.dollars, `$${found.dollarsPerMonth}`);
+  });
+
+  test("an upload is joined without a request for its index", async () => {
+    const world = new CostWorld({
+      arrivals: RATES["1 MiB/s"],
+      putsPerHour: BUDGETS["250 ms"],
+      scale: 64,
+    });
+    await world.start();
+    await world.run(HOUR_MS / 4);
+    const rendered = world.metrics.render();
+    const value = (series: string) =>
+      Number(rendered.split("\n").find((line) => line.startsWith(`${series} `))?.split(" ")[1]);
+    const bytes = value("skerry_compaction_read_bytes_total");
+    const reads = value(
+      'skerry_object_store_requests_total{class="compaction",op="get",outcome="ok"}',
+    );
+    assert.equal(value('skerry_compaction_runs_total{kind="join",outcome="done"}'), 1);
+    const steps = Math.ceil(bytes * 64 / COMPACTION_MEMORY_BYTES);
+    assert.equal(reads, steps * COMPACTION_OBJECTS_MIN);
   });
 
   test("100 MiB/s: a bulk of the WAL is 16 MiB, a block of 256 MiB one PUT and one entry", async () => {

@@ -234,6 +234,43 @@ test("topic administration", async () => {
   await admin.disconnect();
 });
 
+test("records deleted, settings replaced", async () => {
+  const admin = kafka.admin();
+  await admin.connect();
+  await send("trimmed", ["0", "1", "2", "3"]);
+  // It looks up the leader in the metadata that it happens to have.
+  await admin.fetchTopicOffsets("trimmed");
+  await admin.deleteTopicRecords({
+    topic: "trimmed",
+    partitions: [{ partition: 0, offset: "2" }],
+  });
+  const [offsets] = await admin.fetchTopicOffsets("trimmed");
+  assert.deepEqual([offsets!.low, offsets!.high], ["2", "4"]);
+  const got = await consume("trimmed", "trimmed-group", 2);
+  assert.deepEqual(got.map(({ value }) => value), ["2", "3"]);
+  const type = ConfigResourceTypes.TOPIC;
+  const name = "trimmed";
+  const set = (configEntries: { name: string; value: string }[]) =>
+    admin.alterConfigs({ validateOnly: false, resources: [{ type, name, configEntries }] });
+  const shown = async () => {
+    const configNames = ["retention.ms", "max.message.bytes"];
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: [{ type, name, configNames }],
+    });
+    const entries = resources[0]!.configEntries;
+    return Object.fromEntries(entries.map((one) => [one.configName, one.configValue]));
+  };
+  await set([{ name: "retention.ms", value: "1000000" }]);
+  await set([{ name: "max.message.bytes", value: "2000" }]);
+  assert.deepEqual(await shown(), { "retention.ms": "604800000", "max.message.bytes": "2000" });
+  await assert.rejects(set([{ name: "no.such.key", value: "1" }]), /config/i);
+  await assert.rejects(
+    admin.deleteTopicRecords({ topic: "trimmed", partitions: [{ partition: 0, offset: "9" }] }),
+  );
+  await admin.disconnect();
+});
+
 test("a topic that was deleted and made again is empty", async () => {
   const admin = kafka.admin();
   await admin.connect();
@@ -328,4 +365,44 @@ test("committed offsets survive kill -9 and a restart", async () => {
   await send("kept", ["3"]);
   const got = await consume("kept", "kept-group", 1);
   assert.deepEqual(got.map(({ value }) => value), ["3"]);
+});
+
+test("transactions: read-process-write commits records and offsets together, an abort neither", async () => {
+  const admin = kafka.admin();
+  await admin.connect();
+  await admin.createTopics({
+    topics: [{ topic: "txn-in", numPartitions: 1 }, { topic: "txn-out", numPartitions: 2 }],
+  });
+  const producer = kafka.producer({
+    transactionalId: "txn-e2e",
+    idempotent: true,
+    maxInFlightRequests: 1,
+  });
+  await producer.connect();
+  const send = async (value: string, offset: string, commit: boolean) => {
+    const transaction = await producer.transaction();
+    await transaction.send({
+      topic: "txn-out",
+      messages: [{ partition: 0, value }, { partition: 1, value }],
+    });
+    await transaction.sendOffsets({
+      consumerGroupId: "txn-group",
+      topics: [{ topic: "txn-in", partitions: [{ partition: 0, offset }] }],
+    });
+    await (commit ? transaction.commit() : transaction.abort());
+  };
+  await send("a", "1", true);
+  await send("b", "2", false);
+  await send("c", "3", true);
+  await producer.disconnect();
+  const got = await consume("txn-out", "txn-readers", 4);
+  assert.deepEqual(got.map(({ partition, value }) => `${partition} ${value}`).toSorted(), [
+    "0 a",
+    "0 c",
+    "1 a",
+    "1 c",
+  ]);
+  const [offsets] = await admin.fetchOffsets({ groupId: "txn-group", topics: ["txn-in"] });
+  assert.equal(offsets?.partitions[0]?.offset, "3");
+  await admin.disconnect();
 });

@@ -11,13 +11,21 @@ import {
   stringDeserializers,
   stringSerializers,
 } from "@platformatic/kafka";
+import { until } from "./until.ts";
 import { type BrokerProcess, startBroker, tempDir } from "../support/broker_process.ts";
 
 const dir = tempDir();
 let broker: BrokerProcess;
 before(async () => {
   broker = await startBroker({
-    args: ["--store", `dir:${dir.path}`, "--set", "group.initial.rebalance.delay.ms=0"],
+    args: [
+      "--store",
+      `dir:${dir.path}`,
+      "--set",
+      "group.initial.rebalance.delay.ms=0",
+      "--set",
+      "group.consumer.heartbeat.interval.ms=100",
+    ],
   });
 });
 after(async () => {
@@ -176,6 +184,47 @@ test("two members share the partitions", async () => {
   await admin.close();
 });
 
+test("two members of the consumer protocol share the partitions, and the one that stays gets all", async () => {
+  const admin = new Admin(base());
+  await admin.createTopics({ topics: ["shared-848"], partitions: 4, replicas: 1 });
+  const producer = new Producer({ ...base(), serializers: stringSerializers });
+  await producer.send({
+    messages: Array.from(
+      { length: 20 },
+      (_, i) => ({ topic: "shared-848", key: `${i}`, value: `${i}` }),
+    ),
+  });
+  const begin = async () => {
+    const consumer = new Consumer({
+      ...base(),
+      groupId: "group-848",
+      groupProtocol: "consumer",
+      deserializers: stringDeserializers,
+    });
+    const stream = await consumer.consume({
+      topics: ["shared-848"],
+      mode: "earliest",
+      autocommit: true,
+    });
+    return { consumer, stream };
+  };
+  const members = [await begin(), await begin()];
+  const seen = new Set<string>();
+  for (const { stream } of members) stream.on("data", ({ value }) => void seen.add(String(value)));
+  const counts = () =>
+    members.map(({ consumer }) => consumer.assignments?.[0]?.partitions.length ?? 0).toSorted();
+  await until("both have a half", () => counts().join() === "2,2");
+  await until("all is read", () => seen.size === 20);
+  const last = members.pop()!;
+  await last.stream.close();
+  await last.consumer.close(true);
+  await until("the one that stays has all", () => counts().join() === "4");
+  await members[0]!.stream.close();
+  await members[0]!.consumer.close(true);
+  await producer.close();
+  await admin.close();
+});
+
 test("administration: partitions, configs, offsets, groups", async () => {
   const admin = new Admin(base());
   const [created] = await admin.createTopics({
@@ -217,4 +266,95 @@ test("administration: partitions, configs, offsets, groups", async () => {
   await admin.deleteTopics({ topics: ["managed"] });
   assert.ok(!(await admin.listTopics()).includes("managed"));
   await admin.close();
+});
+
+test("administration: records, sizes, offsets of groups, quotas, settings", async () => {
+  const admin = new Admin(base());
+  const topic = "administered";
+  await admin.createTopics({ topics: [topic], partitions: 1, replicas: 1 });
+  const producer = new Producer({ ...base(), serializers: stringSerializers });
+  await producer.send({
+    messages: ["0", "1", "2"].map((value) => ({ topic, value })),
+  });
+  await producer.close();
+  const [deleted] = await admin.deleteRecords({
+    topics: [{ name: topic, partitions: [{ partition: 0, offset: 2n }] }],
+  });
+  assert.equal(deleted!.partitions[0]!.lowWatermark, 2n);
+  const [dirs] = await admin.describeLogDirs({ topics: [{ name: topic, partitions: [0] }] });
+  const [size] = dirs!.results[0]!.topics[0]!.partitions;
+  assert.ok(size!.partitionSize > 0n);
+
+  const groupId = "administered-group";
+  await admin.alterConsumerGroupOffsets({
+    groupId,
+    topics: [{ name: topic, partitionOffsets: [{ partition: 0, offset: 2n }] }],
+  });
+  const kept = async () =>
+    (await admin.listConsumerGroupOffsets({ groups: [groupId] }))[0]!.topics
+      .flatMap(({ partitions }) => partitions.map(({ committedOffset }) => committedOffset));
+  assert.deepEqual(await kept(), [2n]);
+  await admin.deleteConsumerGroupOffsets({
+    groupId,
+    topics: [{ name: topic, partitionIndexes: [0] }],
+  });
+  assert.deepEqual(await kept(), []);
+
+  const entities = [{ entityType: "user" as const, entityName: "somebody" }];
+  await admin.alterClientQuotas({
+    entries: [{ entities, ops: [{ key: "producer_byte_rate", value: 1000, remove: false }] }],
+  });
+  const [quota] = await admin.describeClientQuotas({
+    components: [{ entityType: "user", matchType: 0, match: "somebody" }],
+  });
+  assert.deepEqual(quota!.values, [{ key: "producer_byte_rate", value: 1000 }]);
+
+  await admin.alterConfigs({
+    resources: [{
+      resourceType: ConfigResourceTypes.TOPIC,
+      resourceName: topic,
+      configs: [{ name: "retention.ms", value: "1000000" }],
+    }],
+  });
+  const [described] = await admin.describeConfigs({
+    resources: [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: topic }],
+  });
+  const retention = described!.configs.find(({ name }) => name === "retention.ms");
+  assert.equal(retention!.value, "1000000");
+  await admin.close();
+});
+
+test("transactions: what was committed is read, what was aborted is not", async () => {
+  const admin = new Admin(base());
+  await admin.createTopics({ topics: ["txn"], partitions: 1, replicas: 1 });
+  await admin.close();
+  const producer = new Producer({
+    ...base(),
+    serializers: stringSerializers,
+    transactionalId: "txn-platformatic",
+    idempotent: true,
+    retries: 20,
+    retryDelay: 100,
+  });
+  for (const [value, commit] of [["a", true], ["b", false], ["c", true]] as const) {
+    const transaction = await producer.beginTransaction();
+    await transaction.send({ messages: [{ topic: "txn", key: "k", value }] });
+    await (commit ? transaction.commit() : transaction.abort());
+  }
+  await producer.close();
+  const consumer = new Consumer({ ...base(), groupId: "txn", deserializers: stringDeserializers });
+  const stream = await consumer.consume({
+    topics: ["txn"],
+    mode: "earliest",
+    autocommit: false,
+    isolationLevel: 1,
+  });
+  const got: string[] = [];
+  for await (const message of stream) {
+    got.push(String(message.value));
+    if (got.length === 2) break;
+  }
+  await stream.close();
+  await consumer.close(true);
+  assert.deepEqual(got, ["a", "c"]);
 });

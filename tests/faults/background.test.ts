@@ -4,7 +4,13 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { METADATA_POLL_MS, UPLOAD_INTERVAL_MS } from "../../src/lib/limits.ts";
+import {
+  METADATA_POLL_MS,
+  STORE_BACKOFF_CAP_MS,
+  STORE_READS_MAX,
+  UPLOAD_INTERVAL_MS,
+  WAL_REFUSED_MS,
+} from "../../src/lib/limits.ts";
 import { batch, Quirks } from "../quirks/quirks.ts";
 import type { FaultPlan } from "../support/faulty_store.ts";
 import { committedOffset, drive, FaultWorld, readsAtOnce } from "./world.ts";
@@ -59,6 +65,22 @@ test("an idle node finds out that its store is gone, and that it is back", async
   assert.equal(await world.ready(), "");
 });
 
+test("a metadata log that refuses entries shows within seconds, not when producers are refused", async () => {
+  const world = new FaultWorld();
+  const q = await world.start();
+  await drive(world.clock, q.topic("t"));
+  await world.clock.advance(METADATA_POLL_MS);
+  world.store.setPlan(({ op, key }) =>
+    op === "put" && isMeta(key) ? { kind: "fail", code: "store-denied" } : undefined
+  );
+  const created = q.topic("u");
+  await world.clock.advance(WAL_REFUSED_MS + STORE_BACKOFF_CAP_MS);
+  assert.match(await world.ready(), /metadata cannot be written/);
+  world.store.setPlan();
+  await drive(world.clock, created);
+  assert.equal(await world.ready(), "");
+});
+
 test("a cold read that fails is retriable, and others are served meanwhile", async () => {
   const world = new FaultWorld();
   const first = await world.start();
@@ -88,6 +110,47 @@ test("a cold read that fails is retriable, and others are served meanwhile", asy
   assert.equal(response.headers.get("retry-after"), "1");
   world.store.setPlan();
   assert.deepEqual(await world.values("t"), ["cold", "warm"]);
+});
+
+test("a partition and a group open after a restart while all cold reads hang", async () => {
+  const world = new FaultWorld();
+  const first = await world.start();
+  await drive(world.clock, first.topic("cold", STORE_READS_MAX));
+  await drive(world.clock, first.topic("late"));
+  const produce = async (topic: string, value: string, partitions = 1) => {
+    const produced = Array.from({ length: partitions }, async (_, partition) => {
+      const sent = new Quirks(world.q.node).produce(topic, batch([value]), { partition });
+      assert.equal((await sent).error, "NONE");
+    });
+    await drive(world.clock, Promise.all(produced));
+  };
+  await produce("cold", "old", STORE_READS_MAX);
+  await produce("late", "v");
+  const committed = new Quirks(first.node).commit("faults", "late", 1);
+  assert.equal(await drive(world.clock, committed), "NONE");
+  await drive(world.clock, first.node.close());
+
+  const q = await world.start();
+  // Their logs are open, and what comes now is in memory: only "old" is read from an object.
+  await produce("cold", "new", STORE_READS_MAX);
+  let asked = 0;
+  world.store.setPlan(({ op, key }) => {
+    const isRead = op === "get" && !isMeta(key) && !isWal(key);
+    return isRead && ++asked <= STORE_READS_MAX ? { kind: "hang", happens: false } : undefined;
+  });
+  // Twice as many: those that come later wait for the permits of the first.
+  for (let i = 0; i < 2 * STORE_READS_MAX; i++) {
+    const partition = i % STORE_READS_MAX;
+    void new Quirks(q.node).fetch("cold", 0, { partition }).catch(() => {});
+    await world.clock.settle();
+  }
+  const metrics = await (await world.fetch("/metrics")).text();
+  const active = `skerry_object_store_active{permit="read"} ${STORE_READS_MAX}\n`;
+  assert.ok(metrics.includes(active), "every permit of cold reads is taken");
+  const startedMs = world.clock.monotonicMs();
+  await produce("late", "w");
+  assert.equal(await committedOffset(world, "late"), 1);
+  assert.ok(world.clock.monotonicMs() - startedMs < 2_000, "an open waits for cold reads");
 });
 
 test("a commit that goes back while a later one is under way is the last word", async () => {

@@ -8,7 +8,9 @@ import json, os, re, struct, sys
 APIS = """Produce Fetch ListOffsets Metadata OffsetCommit OffsetFetch FindCoordinator JoinGroup Heartbeat
 LeaveGroup SyncGroup DescribeGroups ListGroups ApiVersions CreateTopics DeleteTopics InitProducerId
 OffsetForLeaderEpoch DescribeConfigs CreatePartitions DeleteGroups IncrementalAlterConfigs
-ListPartitionReassignments DescribeCluster""".split()
+ListPartitionReassignments DescribeCluster DeleteRecords AlterConfigs DescribeLogDirs ElectLeaders
+AlterPartitionReassignments OffsetDelete DescribeClientQuotas AlterClientQuotas UpdateFeatures
+ListConfigResources DescribeTopicPartitions""".split()
 MESSAGES = [api + kind for api in APIS for kind in ("Request", "Response")]
 MESSAGES += ["ConsumerProtocolSubscription", "ConsumerProtocolAssignment"]
 
@@ -64,10 +66,13 @@ class Sampler:
             raw = bytes((n + i) % 256 for i in range(n % 200))
             return {"hex": raw.hex()}, self.length(len(raw), ">i") + raw
         form, value = {"int8": (">b", -n % 100), "int16": (">h", 300 + n), "int32": (">i", 70000 * n - 1000000),
-                       "int64": (">q", (n << 40) + n)}[kind]
+                       "int64": (">q", (n << 40) + n), "float64": (">d", n + 0.25)}[kind]
         return value, struct.pack(form, value)
 
-    def null(self, kind):
+    def null(self, field):
+        kind = field["type"]
+        if not kind.startswith("[]") and field.get("fields"):
+            return b"\xff"
         if self.flexible:
             return b"\0"
         return struct.pack(">h" if kind == "string" else ">i", -1)
@@ -78,7 +83,12 @@ class Sampler:
             items = [self.value(kind[2:], field) for _ in range(size)]
             return [item[0] for item in items], self.length(size, ">i") + b"".join(item[1] for item in items)
         fields = field.get("fields") or self.common.get(kind)
-        return self.struct(fields) if fields else self.scalar(kind)
+        if not fields:
+            return self.scalar(kind)
+        value, raw = self.struct(fields)
+        if kind == field["type"] and field.get("nullableVersions"):
+            raw = b"\x01" + raw
+        return value, raw
 
     def struct(self, fields):
         values, out, tags = {}, b"", []
@@ -90,7 +100,7 @@ class Sampler:
             if tagged and self.variant == 1:
                 continue
             if self.variant == 1 and within(field.get("nullableVersions"), self.version):
-                value, raw = None, self.null(field["type"])
+                value, raw = None, self.null(field)
             else:
                 value, raw = self.value(field["type"], field)
                 if tagged and value is False:  # a default is never sent: take the next sample

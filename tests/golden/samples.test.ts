@@ -10,7 +10,10 @@ import { readCluster } from "../../src/controller/cluster.ts";
 import { decodeEntry, encodeEntry, FEATURE_LEVEL } from "../../src/controller/entry.ts";
 import { encodeRecord, type MetadataRecord } from "../../src/controller/record.ts";
 import { decodeSnapshot, dumpTables, encodeSnapshot } from "../../src/controller/snapshot.ts";
+import { changeQuota, storedQuotas } from "../../src/broker/client_quotas.ts";
+import { finalizedFeatures, setFeatureLevels } from "../../src/broker/features.ts";
 import { readGroupRecord } from "../../src/broker/group/records.ts";
+import { changeDynamicSettings, dynamicSettings } from "../../src/broker/live_config.ts";
 import {
   nodeEpoch,
   nodeId,
@@ -19,10 +22,11 @@ import {
   streamEpoch,
   streamId,
 } from "../../src/lib/brand.ts";
-import { fromHex, toHex, toUtf8, utf8, viewOf } from "../../src/lib/bytes.ts";
+import { DecodeError, fromHex, toHex, toUtf8, utf8, viewOf } from "../../src/lib/bytes.ts";
 import { crc32c } from "../../src/lib/crc32c.ts";
 import { isFault, messageOf } from "../../src/lib/errors.ts";
 import { SLOT_BYTES } from "../../src/lib/limits.ts";
+import { decodeAborted, encodeAborted } from "../../src/log/aborted_transactions.ts";
 import { decodeEpochs, encodeEpochs } from "../../src/log/leader_epochs.ts";
 import {
   decodeLogMeta,
@@ -60,6 +64,7 @@ import {
   writeWalHeader,
   writeWalRecord,
 } from "../../src/storage/wal/wal_object.ts";
+import { ruledMetadata } from "../support/broker_world.ts";
 import { testEnv } from "../support/test_env.ts";
 
 function sample(path: string): Uint8Array {
@@ -252,6 +257,14 @@ describe("meta stream of a partition", () => {
     same(encodeLogMeta(meta), bytes);
   });
 
+  test("LOG 2: a cleaned segment lies in streams of its own", () => {
+    const bytes = sample("log-meta/2.json");
+    const decoded = decodeLogMeta(bytes);
+    assert.equal(decoded.streams.get("log.cleaned.1"), streamId(12));
+    assert.deepEqual(decoded.segments.map(({ suffix }) => suffix), [".cleaned.1", undefined]);
+    same(encodeLogMeta(decoded), bytes);
+  });
+
   test("PARTITION 1", () => {
     const bytes = sample("partition-meta/1.json");
     const meta = { logStartOffset: 8, cleanerOffset: 2, recoveryPoint: 13, cleanShutdown: true };
@@ -259,24 +272,36 @@ describe("meta stream of a partition", () => {
     same(encodePartitionMeta(meta), bytes);
   });
 
-  test("version 2 of either is refused", () => {
-    const newer = (path: string) => toUtf8(utf8(sample(path)).replace("{", '{"v":2,'));
-    const refused = (what: string) => (error: unknown) =>
+  test("a later version of either is refused", () => {
+    const newer = (path: string, version: number) =>
+      toUtf8(utf8(sample(path)).replace("{", `{"v":${version},`));
+    const refused = (what: string, version: number) => (error: unknown) =>
       isFault(error, "corrupt") &&
       messageOf(error) ===
-        `Cannot read ${what} of a partition: it has version 2, this build knows 1`;
-    assert.throws(() => decodeLogMeta(newer("log-meta/1.json")), refused("LOG"));
-    assert.throws(() => decodePartitionMeta(newer("partition-meta/1.json")), refused("PARTITION"));
+        `Cannot read ${what} of a partition: it has version ${version}, this build knows ${
+          version - 1
+        }`;
+    const log = newer("log-meta/1.json", 3);
+    const partition = newer("partition-meta/1.json", 2);
+    assert.throws(() => decodeLogMeta(log), refused("LOG", 3));
+    assert.throws(() => decodePartitionMeta(partition), refused("PARTITION", 2));
   });
 
   const producer = { producerId: 7, epoch: 3, coordinatorEpoch: 2 };
   const last = { lastSequence: 1, lastOffset: 13, offsetDelta: 3, timestampMs: 1000 };
   const before = { lastSequence: 0, lastOffset: 9, offsetDelta: 1, timestampMs: 900 };
-  const version1 = { ...producer, batches: [last], appendedMs: 1000, currentTxnFirstOffset: 5 };
+  const version1 = {
+    ...producer,
+    batches: [last],
+    lastTimestampMs: 1000,
+    appendedMs: 1000,
+    currentTxnFirstOffset: 5,
+  };
   const version100 = {
     ...producer,
     coordinatorEpoch: -1,
     batches: [before, last],
+    lastTimestampMs: 1000,
     appendedMs: 2000,
     currentTxnFirstOffset: null,
   };
@@ -315,6 +340,17 @@ describe("meta stream of a partition", () => {
     ];
     assert.deepEqual(decodeTimeEntries(bytes, 45), entries);
     same(encodeTimeEntries(entries, 45), bytes);
+  });
+
+  test("entries of the transaction index, which are Kafka's", () => {
+    const bytes = sample("transaction-index/1.bin");
+    const entries = [
+      { producerId: 4001, firstOffset: 65, lastOffset: 70, lastStableOffset: 66 },
+      { producerId: 2 ** 40 + 5, firstOffset: 66, lastOffset: 75, lastStableOffset: 76 },
+    ];
+    assert.deepEqual(decodeAborted(bytes), entries);
+    same(encodeAborted(entries), bytes);
+    assert.throws(() => decodeAborted(changed(bytes, 0, "0001")), DecodeError);
   });
 });
 
@@ -590,5 +626,48 @@ describe("groups and offsets, in Kafka's format", () => {
       () => read("offset-commit-key/1.bin", changed(offset, 0, "ffff")),
       /unknown version -1/,
     );
+  });
+});
+
+describe("values of the broker in the metadata", () => {
+  /** Metadata that holds the sample, and what it should hold: key and value, a line each. */
+  async function stored(path: string) {
+    const [key = "", value = ""] = utf8(sample(path)).split("\n");
+    const metadata = ruledMetadata();
+    await metadata.submit({ type: "put-kv", key, value, expectedVersion: 0 });
+    return { metadata, key, value };
+  }
+
+  test("broker settings 1", async () => {
+    const { metadata, key, value } = await stored("broker-settings/1.txt");
+    const settings = { "message.max.bytes": "2000", "log.retention.ms": "7" };
+    assert.deepEqual(dynamicSettings(metadata, "1"), settings);
+    const written = ruledMetadata();
+    assert.equal(await changeDynamicSettings(written, "1", settings), null);
+    assert.equal(written.view().kv.get(key)?.value, value);
+  });
+
+  test("features 1", async () => {
+    const { metadata, key, value } = await stored("features/1.txt");
+    const features = finalizedFeatures(metadata);
+    const levels = [features.levelOf("transaction.version"), features.levelOf("group.version")];
+    assert.deepEqual([levels, features.epoch], [[1, 0], 1]);
+    const written = ruledMetadata();
+    const given = new Map([["transaction.version", 1], ["group.version", 0]]);
+    assert.equal(await setFeatureLevels(written, given), null);
+    assert.equal(written.view().kv.get(key)?.value, value);
+  });
+
+  test("client quotas 1", async () => {
+    const { metadata, key, value } = await stored("client-quotas/1.txt");
+    const limits: [string, number][] = [["producer_byte_rate", 1000], ["request_percentage", 12.5]];
+    const entity = new Map([["user", 'a"b'], ["client-id", null]]);
+    const [quota] = storedQuotas(metadata);
+    assert.deepEqual(Object.fromEntries(quota!.entity), Object.fromEntries(entity));
+    assert.deepEqual([...quota!.limits], limits);
+    const written = ruledMetadata();
+    const changes = limits.map(([name, limit]) => ({ key: name, value: limit, remove: false }));
+    assert.equal(await changeQuota(written, entity, changes), null);
+    assert.equal(written.view().kv.get(key)?.value, value);
   });
 });

@@ -12,6 +12,7 @@ const ALWAYS = [
   "skerry_partition_log_start_offset",
   "skerry_partition_log_end_offset",
   "skerry_partition_high_watermark",
+  "skerry_partition_last_stable_offset",
   "skerry_partition_size_bytes",
   "skerry_log_cache_uncommitted_bytes",
   "skerry_wal_uncommitted_slots",
@@ -107,6 +108,7 @@ test("a node under work and trouble shows what the documentation lists, with its
   assert.equal(value(families, "skerry_partition_log_start_offset", at), 0);
   assert.equal(value(families, "skerry_partition_log_end_offset", at), 4);
   assert.equal(value(families, "skerry_partition_high_watermark", at), 4);
+  assert.equal(value(families, "skerry_partition_last_stable_offset", at), 4);
   assert.ok(value(families, "skerry_partition_size_bytes", at)! > 0);
   assert.equal(value(families, "skerry_recovery_wals_total"), 1);
   assert.equal(value(families, "skerry_recovery_pending_wals"), 0);

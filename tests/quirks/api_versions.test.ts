@@ -28,14 +28,35 @@ const EXPECTED: ReadonlyMap<number, Range> = new Map([
   [18, [0, 4]],
   [19, [2, 7]],
   [20, [1, 6]],
+  [21, [0, 2]],
   [22, [0, 5]],
   [23, [2, 4]],
+  [24, [0, 5]],
+  [25, [0, 4]],
+  [26, [0, 5]],
+  [27, [1, 2]],
+  [28, [0, 5]],
   [32, [1, 4]],
+  [33, [0, 2]],
+  [35, [1, 4]],
   [37, [0, 3]],
   [42, [0, 2]],
+  [43, [0, 2]],
   [44, [0, 1]],
+  [45, [0, 1]],
   [46, [0, 0]],
+  [47, [0, 0]],
+  [48, [0, 1]],
+  [49, [0, 1]],
+  [57, [0, 2]],
   [60, [0, 2]],
+  [61, [0, 0]],
+  [65, [0, 0]],
+  [66, [0, 2]],
+  [68, [0, 1]],
+  [69, [0, 1]],
+  [74, [0, 1]],
+  [75, [0, 0]],
 ]);
 
 async function listed(q: Quirks, version = 3): Promise<Map<number, Range>> {
@@ -105,9 +126,9 @@ test("telemetry is not listed, so clients stay silent", async () => {
   for (const key of [71, 72]) assert.equal(keys.has(key), false);
 });
 
-test("KIP-848, SASL, transactions and ACLs are absent rather than stubs", async () => {
+test("SASL and ACLs are absent rather than stubs", async () => {
   const keys = await listed(await startQuirks());
-  for (const key of [17, 24, 25, 26, 27, 28, 29, 30, 31, 36, 68, 69, 75]) {
+  for (const key of [17, 29, 30, 31, 36]) {
     assert.equal(keys.has(key), false, `key ${key}`);
   }
 });
@@ -232,12 +253,14 @@ test("librdkafka switches its features on: batches v2, zstd, lz4, idempotence, g
   assert.ok([8, 9, 10, 11, 12, 13, 14].every((key) => keys.has(key)), "balanced consumer, lz4");
 });
 
-/** Section 2.15 without the roles that need transactions, SASL or KIP-848. */
+/** Section 2.15 without the roles that need SASL. */
 const ROLES: Readonly<Record<string, readonly number[]>> = {
   "plain producer": [18, 3, 0],
   "idempotent producer": [18, 3, 0, 22],
+  "transactional producer": [18, 3, 0, 22, 10, 24, 25, 26, 28],
   "consumer with assigned partitions": [18, 3, 2, 1, 23],
   "classic group consumer": [18, 3, 2, 1, 23, 10, 11, 14, 12, 13, 9, 8],
+  "KIP-848 consumer": [18, 3, 2, 1, 23, 10, 68, 9, 8],
   "Connect, distributed": [10, 11, 14, 12, 13, 9, 8, 19, 3, 32, 2, 0, 1],
   "Schema Registry": [10, 11, 14, 12, 13, 60, 19, 32, 0, 1, 2],
 };
@@ -249,15 +272,15 @@ for (const [role, needed] of Object.entries(ROLES)) {
   });
 }
 
-test("no feature is claimed, and their epoch is not -1 and never goes down", async () => {
+test("transactions v2 is finalized, by a feature whose epoch is not -1 and never goes down", async () => {
   const q = await startQuirks();
   let last = 0;
   for (const version of [3, 4, 3]) {
     const answer = await q.call(apiVersionsApi, version, SOFTWARE);
     assert.ok(answer.finalizedFeaturesEpoch >= last);
     last = answer.finalizedFeaturesEpoch;
-    const names = answer.finalizedFeatures.map(({ name }) => name);
-    assert.equal(names.includes("transaction.version"), false, "would switch transactions v2 on");
+    const found = answer.finalizedFeatures.find(({ name }) => name === "transaction.version");
+    assert.deepEqual([found?.maxVersionLevel, found?.minVersionLevel], [2, 2]);
     if (version < 4) {
       assert.ok(answer.supportedFeatures.every(({ minVersion }) => minVersion > 0), "KAFKA-17492");
     }

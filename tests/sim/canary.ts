@@ -125,7 +125,7 @@ export const readLogOfMemory: Sabotage = (store, _process, { clusterId }) => {
 };
 
 /** Takes an entry for committed that is still on its way, and goes on to the next position. */
-const skipUnresolved: Sabotage = (store, _process, { clusterId }) => {
+export const skipUnresolved: Sabotage = (store, _process, { clusterId }) => {
   let entries = 0;
   return {
     ...store,

@@ -2,6 +2,8 @@
 
 /** Objects are kept this long after nobody needs them. */
 export const OBJECT_RETAIN_MS = 15_000;
+/** Small, so that cold readers find nothing in memory. */
+export const LOG_CACHE_BYTES = 16_777_216;
 
 const PROPERTIES = {
   "auto.create.topics.enable": "false",
@@ -14,8 +16,7 @@ const PROPERTIES = {
   "skerry.compaction.link.bytes.min": "524288",
   "skerry.compaction.dead.bytes.max": "1048576",
   "skerry.compaction.force.split.ms": "150000",
-  // Small, so that cold readers find nothing in memory.
-  "skerry.log.cache.bytes": "16777216",
+  "skerry.log.cache.bytes": String(LOG_CACHE_BYTES),
   "skerry.upload.block.bytes": "2097152",
   "skerry.upload.interval.ms": "4000",
   "skerry.upload.split.bytes": "262144",

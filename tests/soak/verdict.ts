@@ -1,9 +1,15 @@
 /** After the storm: everything acknowledged is there, nothing grew, the store is proven. */
+import {
+  BLOCK_CACHE_BYTES_MAX,
+  INDEX_CACHE_BYTES_MAX,
+  RANGE_INDEX_BYTES_MAX,
+  SPARSE_INDEX_BYTES_MAX,
+} from "../../src/lib/limits.ts";
 import type { PartitionBook } from "./book.ts";
 import { pause, type Soak, WireClient } from "./cluster.ts";
 import { type Gauges, quarters, type StoreSample } from "./gauges.ts";
 import { readWhole } from "./readers.ts";
-import { PARTITIONS, SEGMENT_BYTES } from "./settings.ts";
+import { LOG_CACHE_BYTES, PARTITIONS, SEGMENT_BYTES } from "./settings.ts";
 import type { Workload } from "./workload.ts";
 
 const CATCH_UP_MS_MAX = 90_000;
@@ -106,8 +112,11 @@ export interface Growth {
   readonly most: number;
 }
 
-/** 16 MiB of records, as it is told, and 128 MiB of blocks; both give a little. */
-const CACHES_MIB_MAX = 160;
+/** What the gauges of the log cache and of the block cache count, each up to its bound. */
+const CACHES_MIB_MAX = Math.ceil(
+  (LOG_CACHE_BYTES + BLOCK_CACHE_BYTES_MAX + INDEX_CACHE_BYTES_MAX + RANGE_INDEX_BYTES_MAX +
+    SPARSE_INDEX_BYTES_MAX) / MIB,
+);
 
 const inMib = (bytes: number) => Math.round(bytes / MIB);
 

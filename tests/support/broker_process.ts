@@ -59,7 +59,7 @@ export function compiledBinary(): string | null {
 }
 
 /** What tests start: the compiled file unless the source has changed since. */
-function usualBinary(): string | null {
+export function usualBinary(): string | null {
   const binary = compiledBinary();
   if (binary === null || process.env["SKERRY_BINARY"] !== undefined) return binary;
   fresh ??= statSync(binary).mtimeMs >= newestMs(resolve("src"));

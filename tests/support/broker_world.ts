@@ -17,7 +17,9 @@ import {
   type Route,
 } from "../../src/broker/broker.ts";
 import { type BrokerConfig, parseBrokerConfig } from "../../src/broker/broker_config.ts";
+import { finalizedFeatures } from "../../src/broker/features.ts";
 import type { BrokerServices, Session } from "../../src/broker/handler.ts";
+import { liveConfig } from "../../src/broker/live_config.ts";
 import { createPartitions } from "../../src/broker/partitions.ts";
 import { logConfigOf } from "../../src/broker/topic_config.ts";
 import { createTopics } from "../../src/broker/topics.ts";
@@ -150,7 +152,7 @@ export async function createBrokerWorld(options: {
   const clock = createFakeClock();
   const env = testEnv({ clock });
   const metadata = ruledMetadata();
-  const config = brokerConfig(options.properties);
+  const config = liveConfig(brokerConfig(options.properties), metadata, NODE);
   const incarnation = uuidOf(env.random.bytes(16));
   const registered = await metadata.submit({
     type: "register-node",
@@ -171,6 +173,7 @@ export async function createBrokerWorld(options: {
     metadata,
     streams: NO_STREAMS,
     configOf: (overrides) => logConfigOf(overrides, config),
+    onConfigChange: (listener) => config.onChange(listener),
     async openLog({ topic, partition, leaderEpoch, metaStreamId, config: logConfig }) {
       opened += 1;
       let metaStream = metaStreamId;
@@ -194,13 +197,14 @@ export async function createBrokerWorld(options: {
     partitions,
     topics: createTopics({ env, metadata, config }),
     config,
+    features: finalizedFeatures(metadata),
     permits: {
       produce: new Semaphore(1 << 28),
       hotFetch: new Semaphore(options.permits?.hotFetch ?? 1 << 27),
       coldFetch: new Semaphore(options.permits?.coldFetch ?? 1 << 27),
     },
   };
-  const broker = createBroker(env, options.routes(services));
+  const broker = createBroker(env, options.routes(services), services.features);
   const world: BrokerWorld = {
     env,
     clock,

@@ -146,6 +146,9 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
       const answer = { baseOffset, lastOffset, logAppendTimeMs: -1, logStartOffset: start };
       return { ok: true, ...answer, duplicate: false, durable };
     },
+    verify: () => null,
+    appendMarker: () => ({ ok: false, error: "INVALID_TXN_STATE" }),
+    activeProducers: () => [],
     async read(offset, options) {
       check();
       if (options.cacheOnly === true) return log.cold ? null : readNow(offset, options);
@@ -163,7 +166,7 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
       asked < epoch ? { leaderEpoch: -1, endOffset: -1 } : { leaderEpoch: epoch, endOffset: end },
     epochAt: () => epoch,
     deleteRecords(before) {
-      if (before > confirmed) {
+      if (before < 0 || before > confirmed) {
         return Promise.resolve({ ok: false as const, error: "OFFSET_OUT_OF_RANGE" as const });
       }
       start = Math.max(start, before);
@@ -173,6 +176,8 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
       ticks += 1;
       return log.fault === null ? Promise.resolve() : Promise.reject(log.fault);
     },
+    cleanable: () => null,
+    clean: () => Promise.resolve(null),
     updateConfig(next) {
       current = next;
     },

@@ -9,6 +9,8 @@ import type {
   LogConfig,
   LogRead,
   PartitionLog,
+  TransactionMarker,
+  VerificationAsk,
 } from "../../src/log/partition_log.ts";
 import { buildBatch, readBatchHeader } from "../../src/protocol/record_batch.ts";
 import { readRecords } from "../../src/protocol/record.ts";
@@ -28,6 +30,7 @@ export const DEFAULT_LOG_CONFIG: LogConfig = {
   compression: "producer",
   validate: "header",
   cleanup: { delete: true, compact: false },
+  cleaning: { minDirtyRatio: 0.5, minLagMs: 0, maxLagMs: 2 ** 53 - 1, deleteRetentionMs: DAY_MS },
   retentionMs: -1,
   retentionBytes: -1,
   segmentBytes: 2 ** 30,
@@ -66,6 +69,7 @@ export interface BatchOptions {
   readonly timestamps: readonly number[];
   readonly codec: "gzip" | "lz4" | "snappy" | "zstd" | null;
   readonly key: string | null;
+  readonly transactional: boolean;
 }
 
 export async function createHarness(config: Partial<LogConfig> = {}): Promise<Harness> {
@@ -161,6 +165,38 @@ function build(
   });
 }
 
+/** b(first..last) in a transaction of producer 7, epoch 3; the coordinator always agrees. */
+export function appendInTransaction(
+  { log, sequenced }: Harness,
+  first: number,
+  last: number,
+  over: Partial<Sequenced & BatchOptions & Pick<VerificationAsk, "isTransactionsV2">> = {},
+): Appended | AppendRefused {
+  const { isTransactionsV2 = false, ...rest } = over;
+  const { producerId = 7, producerEpoch = 3 } = over;
+  const ask = { producerId, producerEpoch, baseSequence: first, isTransactionsV2 };
+  const verification = log.verify(ask);
+  return log.append(
+    sequenced(first, last, { ...rest, transactional: true }),
+    verification ?? undefined,
+  );
+}
+
+/** The end of a transaction of producer 7, epoch 3; an abort unless said. */
+export function appendMarker(
+  { log }: Harness,
+  over: Partial<TransactionMarker> = {},
+): Appended | AppendRefused {
+  return log.appendMarker({
+    producerId: 7,
+    producerEpoch: 3,
+    coordinatorEpoch: 0,
+    commit: false,
+    isTransactionsV2: false,
+    ...over,
+  });
+}
+
 export function accepted(result: Appended | AppendRefused): Appended {
   assert.ok(result.ok, result.ok ? "" : `${result.error}: ${result.message}`);
   return result;
@@ -177,6 +213,16 @@ export async function put(log: PartitionLog, batch: Uint8Array): Promise<string>
   const result = log.append(batch);
   if (result.ok) await result.durable;
   return outcome(result);
+}
+
+export async function readCommitted(
+  log: PartitionLog,
+  offset: number,
+  bytesMax = 2 ** 30,
+): Promise<LogRead> {
+  const read = await log.read(offset, { bytesMax, isolation: "committed" });
+  assert.ok(read !== null && read.ok);
+  return read;
 }
 
 export async function readFrom(log: PartitionLog, offset: number): Promise<LogRead> {

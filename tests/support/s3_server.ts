@@ -42,6 +42,10 @@ export interface S3Fault {
   readonly repeatAfterMs?: number;
   /** Take effect this much after the connection was cut: a late duplicate. */
   readonly lateEffectMs?: number;
+  /** Answer this body with status 200, without any effect. */
+  readonly answer?: string;
+  /** Answer this, without any effect, as somebody else in the server's place would. */
+  readonly reply?: Reply;
   /** Keys of a batch delete that answer InternalError and stay. */
   readonly failKeys?: readonly string[];
 }
@@ -275,6 +279,8 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     if (fault.refuse !== undefined) {
       return write(response, refusal(fault.refuse.status, fault.refuse.code));
     }
+    if (fault.reply !== undefined) return write(response, fault.reply);
+    if (fault.answer !== undefined) return write(response, xml(fault.answer));
     if (fault.lateEffectMs !== undefined) later(fault.lateEffectMs, act);
     if (fault.dropRequest === true || fault.lateEffectMs !== undefined) {
       return void request.socket.destroy();

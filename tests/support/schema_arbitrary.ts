@@ -14,6 +14,7 @@ const SCALARS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   int16: fc.integer({ min: -32768, max: 32767 }),
   int32: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
   int64: INT64,
+  float64: fc.double({ noNaN: true }),
   uuid: fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) =>
     Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
   ),

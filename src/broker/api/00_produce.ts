@@ -3,25 +3,31 @@
  * Behaviour: acks=1 and acks=all wait until the batch is durable; acks=0 sends no answer and hangs up
  * when something failed. With `skerry.acks.one=log-end` acks=1 only waits for a place in the log.
  * Requests of one connection are appended in order of arrival and wait side by side.
+ * The first transactional batch of a producer in a partition waits for the word of the transaction's coordinator.
+ * Of a partition that stands in a request twice the last batch is appended, and answered once, as in Kafka. A
+ * duplicate is answered with the original's offset and largest time, also where times are the clients'.
  * Deviations: 0-2 are listed for old librdkafka and refused; records are not inflated unless the topic
  * is compacted, has another compression.type or says `skerry.produce.validate=full`;
- * min.insync.replicas is not enforced; transactional batches are refused, there are no transactions; a
- * time-out below one second waits one second.
+ * min.insync.replicas is not enforced; a time-out below one second waits one second.
  * Version notes: 7 zstd (KIP-110) · 8 error texts (KIP-467) · 9 flexible · 10 leader hints (KIP-951)
- * · 13 topic ids (KIP-516).
+ * · 11 TRANSACTION_ABORTABLE, 12 adds partitions to the transaction (KIP-890) · 13 topic ids (KIP-516).
  */
 import { viewOf } from "../../lib/bytes.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import { BATCH_HEADER_BYTES } from "../../protocol/record_batch.ts";
 import {
   produceApi,
   type ProduceRequest,
   type ProduceResponse,
 } from "../../protocol/message/00_produce.ts";
 import type { TopicRow } from "../../controller/image.ts";
-import type { AppendRefused, PartitionLog } from "../../log/partition_log.ts";
+import type { AppendRefused, PartitionLog, Verification } from "../../log/partition_log.ts";
 import { hintedNodes, leaderHint } from "../endpoints.ts";
 import { type BrokerServices, CLOSE, type Handler } from "../handler.ts";
+import { lastOfEach } from "../many.ts";
 import { RefusedSequences } from "../refused_sequences.ts";
+import type { Transactions } from "../txn/transactions.ts";
+import { produceMode, type TxnBatch, verifyBatches } from "../txn/produce_txn.ts";
 import { type AppendOutcome, appendTo, produceDeadline, refusalOf, settle } from "../produce.ts";
 
 type TopicData = ProduceRequest["topicData"][number];
@@ -33,15 +39,20 @@ const TOPIC_IDS_SINCE = 13;
 const ZSTD_SINCE = 7;
 const HINTS_SINCE = 10;
 const ADMIN_CLIENT = "__admin_client";
+const MAGIC_AT = 16;
+const MAGIC = 2;
 const ATTRIBUTES_AT = 21;
 const TRANSACTIONAL = 1 << 4;
 const ZSTD = 4;
 
 /** One partition of the request on its way through the steps. */
 interface Item {
+  /** As the request calls it. */
+  readonly asked: TopicData;
   readonly topic: TopicRow | undefined;
   readonly data: PartitionData;
   log?: PartitionLog;
+  verification?: Verification;
   outcome: AppendOutcome | null;
 }
 
@@ -57,8 +68,7 @@ function attributesOf({ records }: PartitionData): number {
 /** What fails every partition alike. */
 function wholeProblem(request: ProduceRequest): ErrorName | null {
   const { transactionalId, topicData, acks } = request;
-  const transactional = (data: PartitionData) => (attributesOf(data) & TRANSACTIONAL) !== 0;
-  if (transactionalId === null && topicData.some((t) => t.partitionData.some(transactional))) {
+  if (transactionalId === null && topicData.some((t) => t.partitionData.some(isTransactional))) {
     return "TRANSACTIONAL_ID_AUTHORIZATION_FAILED";
   }
   return acks < -1 || acks > 1 ? "INVALID_REQUIRED_ACKS" : null;
@@ -79,11 +89,23 @@ function shapeProblem(item: Item, version: number, clientId: string): AppendOutc
     : null;
 }
 
-function itemsOf(services: BrokerServices, data: TopicData, version: number): Item[] {
-  const topic = version >= TOPIC_IDS_SINCE
-    ? services.topics.findById(data.topicId)
-    : services.topics.find(data.name);
-  return data.partitionData.map((one) => ({ topic, data: one, outcome: null }));
+/** What a request calls a topic: its name or its id, never both. */
+function topicKey({ name, topicId }: TopicData): string {
+  return name === "" ? topicId : name;
+}
+
+function itemsOf(
+  services: BrokerServices,
+  { topicData }: ProduceRequest,
+  version: number,
+): readonly Item[] {
+  const all = topicData.flatMap((asked): Item[] => {
+    const topic = version >= TOPIC_IDS_SINCE
+      ? services.topics.findById(asked.topicId)
+      : services.topics.find(asked.name);
+    return asked.partitionData.map((data) => ({ asked, topic, data, outcome: null }));
+  });
+  return lastOfEach(all, ({ asked, data }) => `${topicKey(asked)}/${data.index}`);
 }
 
 /** Sets the log, or the outcome when there is none to be had. */
@@ -121,6 +143,36 @@ function openAll(
   return opening.length === 0 ? null : Promise.all(opening);
 }
 
+function isTransactional(data: PartitionData): boolean {
+  return data.records?.[MAGIC_AT] === MAGIC && (attributesOf(data) & TRANSACTIONAL) !== 0;
+}
+
+/** Asks the coordinator for every batch that begins a producer's transaction in its partition. */
+async function verifyAll(
+  { env }: BrokerServices,
+  transactions: Transactions,
+  transactionalId: string,
+  items: readonly Item[],
+  version: number,
+): Promise<void> {
+  const asked: { readonly item: Item; readonly batch: TxnBatch }[] = [];
+  for (const item of items) {
+    const { topic, data, log } = item;
+    const { records, index: partition } = data;
+    if (item.outcome !== null || topic === undefined || log === undefined) continue;
+    if (records === null || records.length < BATCH_HEADER_BYTES || !isTransactional(data)) continue;
+    const batch = { topic: topic.name, partition, log, records, verification: null, refused: null };
+    asked.push({ item, batch });
+  }
+  const batches = asked.map(({ batch }) => batch);
+  const mode = produceMode(version, transactions.isV2);
+  await verifyBatches(env, transactions, transactionalId, batches, mode);
+  for (const { item, batch: { refused, verification } } of asked) {
+    if (refused !== null) item.outcome = refused;
+    else if (verification !== null) item.verification = verification;
+  }
+}
+
 function append(services: BrokerServices, item: Item, refused: RefusedSequences): void {
   const { log, data, topic } = item;
   if (item.outcome !== null || log === undefined || data.records === null) return;
@@ -132,7 +184,7 @@ function append(services: BrokerServices, item: Item, refused: RefusedSequences)
     item.outcome = refuse("OUT_OF_ORDER_SEQUENCE_NUMBER", message);
     return;
   }
-  item.outcome = appendTo(log, data.records);
+  item.outcome = appendTo(log, data.records, item.verification);
   if (item.outcome.ok && !item.outcome.duplicate) {
     services.env.metrics.count("skerry_produce_bytes_total", {}, data.records.length);
     const records = item.outcome.lastOffset - item.outcome.baseOffset + 1;
@@ -172,14 +224,14 @@ function answerOf(
 
 function responseOf(
   services: BrokerServices,
-  request: ProduceRequest,
-  byTopic: readonly (readonly Item[])[],
+  items: readonly Item[],
   version: number,
 ): ProduceResponse {
-  const responses = request.topicData.map(({ name, topicId }, i): TopicAnswer => ({
-    name,
-    topicId,
-    partitionResponses: (byTopic[i] ?? []).map((item) => answerOf(services, item, version)),
+  const byTopic = Map.groupBy(items, ({ asked }) => topicKey(asked));
+  const responses = Array.from(byTopic.values(), (ofTopic): TopicAnswer => ({
+    name: ofTopic[0]!.asked.name,
+    topicId: ofTopic[0]!.asked.topicId,
+    partitionResponses: ofTopic.map((item) => answerOf(services, item, version)),
   }));
   const hints = responses.flatMap(({ partitionResponses }) =>
     partitionResponses.map(({ currentLeader }) => currentLeader)
@@ -192,8 +244,10 @@ function responseOf(
   return { responses, nodeEndpoints: hintedNodes(services, named) };
 }
 
+/** Without a coordinator of transactions the logs refuse what would begin one. */
 export function produceHandler(
   services: BrokerServices,
+  transactions: Transactions | null = null,
 ): Handler<ProduceRequest, ProduceResponse> {
   const refused = new RefusedSequences(services.env.clock);
   return {
@@ -202,14 +256,17 @@ export function produceHandler(
     max: 13,
     async handle(request, context) {
       const { version, clientId } = context;
-      const byTopic = request.topicData.map((data) => itemsOf(services, data, version));
-      const items = byTopic.flat();
+      const items = itemsOf(services, request, version);
       const whole = wholeProblem(request);
       for (const item of items) {
         item.outcome = whole === null ? shapeProblem(item, version, clientId) : refuse(whole);
       }
       const opening = openAll(services, items, refused);
       if (opening !== null) await opening;
+      const { transactionalId } = request;
+      if (transactionalId !== null && transactions !== null && whole === null) {
+        await verifyAll(services, transactions, transactionalId, items, version);
+      }
       for (const item of items) append(services, item, refused);
       context.admitted();
       if (request.acks === 0) return items.every(({ outcome }) => outcome?.ok) ? null : CLOSE;
@@ -224,7 +281,7 @@ export function produceHandler(
           deadline.stop();
         }
       }
-      return responseOf(services, request, byTopic, version);
+      return responseOf(services, items, version);
     },
   };
 }

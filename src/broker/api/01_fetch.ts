@@ -2,10 +2,12 @@
  * Fetch (key 1), versions 4-18.
  * Behaviour: whole batches only; the first one is returned whatever the limits (KIP-74). Holds until
  * minBytes are there below the high watermark (last stable offset for read_committed), a partition
- * has an error, a log closes, or the wait is over. Memory is read before objects.
+ * has an error, a log closes, or the wait is over. Memory is read before objects. read_committed gets
+ * the aborted transactions that overlap its batches, by their first offsets; markers go to everybody.
  * Storage trouble is KAFKA_STORAGE_ERROR for its partition; versions 4 and 5, which do not know it, get
  * NOT_LEADER_OR_FOLLOWER, as from Kafka. Sessions remember 200,000 partitions in all; without room a
  * fetch works without one.
+ * Of a partition that is asked for twice the last place counts, as in Kafka.
  * Deviations: follower fields are ignored; no preferred replica; zstd is sent to any version.
  * Version notes: 6 KAFKA_STORAGE_ERROR · 7 sessions (KIP-227) · 9 leader epochs (KIP-320) · 12 flexible, diverging epochs
  * · 13 topic ids (KIP-516) · 16 leader hints (KIP-951).
@@ -30,6 +32,7 @@ import {
 import { createFetchSessions, type FetchOpening, type FetchTarget } from "../fetch_session.ts";
 import { createFetchWait, type FetchWait } from "../fetch_wait.ts";
 import type { BrokerServices, Handler, RequestContext } from "../handler.ts";
+import { lastOfEach } from "../many.ts";
 import { epochProblem } from "../partitions.ts";
 
 type TopicAnswer = FetchResponse["responses"][number];
@@ -40,18 +43,20 @@ const TOPIC_IDS_SINCE = 13;
 const HINTS_SINCE = 16;
 const READ_COMMITTED = 1;
 
-function targetsOf(request: FetchRequest): FetchTarget[] {
-  return request.topics.flatMap(({ topic, topicId, partitions }) =>
+function targetsOf(request: FetchRequest): readonly FetchTarget[] {
+  const all = request.topics.flatMap(({ topic, topicId, partitions }) =>
     partitions.map((one) => ({
       topic,
       topicId,
       partition: one.partition,
-      currentLeaderEpoch: one.currentLeaderEpoch,
+      // Fetch alone takes every negative epoch for "do not check", as in Kafka.
+      currentLeaderEpoch: Math.max(-1, one.currentLeaderEpoch),
       fetchOffset: one.fetchOffset,
       lastFetchedEpoch: one.lastFetchedEpoch,
       partitionMaxBytes: Math.max(0, one.partitionMaxBytes),
     }))
   );
+  return lastOfEach(all, ({ topic, topicId, partition }) => `${topic}${topicId}/${partition}`);
 }
 
 function openingOf(request: FetchRequest, version: number): FetchOpening {

@@ -2,7 +2,8 @@
  * ListOffsets (key 2), versions 1-11.
  * Behaviour: latest is the high watermark, or the last stable offset for read_committed. Times are those
  * of records; an answer never lies past that limit. -4 is the log start: nothing is local. -5 is the
- * last offset that is durable, which is the last one before the high watermark; -6 is the watermark.
+ * last offset that is durable, which is the last one before the high watermark; -6 is the watermark, both
+ * whatever the isolation.
  * What is not found within timeoutMs is REQUEST_TIMED_OUT for its partition, others are answered; without
  * one, 30 seconds.
  * Version notes: 2 isolation · 4 leader epochs (KIP-320) · 6 flexible · 7 max timestamp (KIP-734) · 8 -4
@@ -58,17 +59,18 @@ async function find(
   target: number,
   { committed, signal }: Search,
 ): Promise<Found> {
-  const limit = committed ? log.lastStableOffset : log.highWatermark;
+  const { highWatermark, lastStableOffset, logStartOffset } = log;
+  const limit = committed ? lastStableOffset : highWatermark;
   switch (target) {
     case LATEST:
       return at(log, limit);
     case EARLIEST:
     case EARLIEST_LOCAL:
-      return at(log, log.logStartOffset);
+      return at(log, logStartOffset);
     case LATEST_TIERED:
-      return limit > log.logStartOffset ? at(log, limit - 1) : NOT_FOUND;
+      return highWatermark > logStartOffset ? at(log, highWatermark - 1) : NOT_FOUND;
     case EARLIEST_PENDING:
-      return at(log, limit);
+      return at(log, highWatermark);
     default: {
       const found = target === MAX_TIMESTAMP
         ? await log.maxTimestamp(signal)
@@ -120,6 +122,17 @@ function codeOf(error: unknown, version: number): ErrorName {
   return isKnown ? name : "LEADER_NOT_AVAILABLE";
 }
 
+function placeOf(name: string, { partitionIndex }: PartitionAsked): string {
+  return `${name}/${partitionIndex}`;
+}
+
+/** A topic may stand in several places of a request. */
+function repeatedPlaces(asked: readonly TopicAsked[]): ReadonlySet<string> {
+  return repeatedIn(
+    asked.flatMap(({ name, partitions }) => partitions.map((one) => placeOf(name, one))),
+  );
+}
+
 export function listOffsetsHandler(
   services: BrokerServices,
 ): Handler<ListOffsetsRequest, ListOffsetsResponse> {
@@ -160,12 +173,6 @@ export function listOffsetsHandler(
     return { partitionIndex, errorCode: errorCode("NONE"), timestamp, offset, leaderEpoch };
   }
 
-  async function answerTopic({ name, partitions: asked }: TopicAsked, search: Search) {
-    const repeated = repeatedIn(asked.map((one) => one.partitionIndex));
-    const answers = asked.map((one) => answer(name, one, repeated.has(one.partitionIndex), search));
-    return { name, partitions: await Promise.all(answers) };
-  }
-
   return {
     api: listOffsetsApi,
     min: 1,
@@ -175,7 +182,14 @@ export function listOffsetsHandler(
       const { topics: asked, timeoutMs } = request;
       return await withDeadline(services.env.clock, timeoutMs, gone, async (limits) => {
         const search = { version, committed, ...limits };
-        return { topics: await Promise.all(asked.map((topic) => answerTopic(topic, search))) };
+        const repeated = repeatedPlaces(asked);
+        const answers = asked.map(async ({ name, partitions: parts }) => ({
+          name,
+          partitions: await Promise.all(
+            parts.map((one) => answer(name, one, repeated.has(placeOf(name, one)), search)),
+          ),
+        }));
+        return { topics: await Promise.all(answers) };
       });
     },
   };

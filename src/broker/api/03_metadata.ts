@@ -3,7 +3,7 @@
  * Behaviour: null asks for all topics, an empty list for none (in version 0: all). An unknown topic that
  * is named is created at once if request and broker allow it, and answered complete. Replicas and ISR
  * are the leader alone; the controller is this broker.
- * Deviations: no racks; authorized operations are not computed, which reads as "not asked".
+ * Deviations: no racks.
  * Version notes: 4 may forbid creation · 7 leader epochs · 9 flexible · 10 topic ids, asked from 12 on
  * · 13 top-level error.
  */
@@ -14,12 +14,17 @@ import {
   type MetadataRequest,
   type MetadataResponse,
 } from "../../protocol/message/03_metadata.ts";
-import { nodeId } from "../../lib/brand.ts";
 import type { TopicRow } from "../../controller/image.ts";
 import { liveNodes } from "../endpoints.ts";
+import {
+  CLUSTER_OPERATIONS,
+  OPERATIONS_OMITTED,
+  TOPIC_OPERATIONS,
+} from "../authorized_operations.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 import { inGroups } from "../many.ts";
+import { partitionState } from "../partition_state.ts";
 
 type TopicAnswer = MetadataResponse["topics"][number];
 type PartitionAnswer = TopicAnswer["partitions"][number];
@@ -37,20 +42,21 @@ function partitionAnswer(
   topic: TopicRow,
   partitionIndex: number,
 ): PartitionAnswer {
-  const row = services.partitions.leaderOf(topic.topicId, partitionIndex);
-  const leader = row?.leader ?? null;
-  const node = leader === null ? undefined : services.metadata.view().nodes.get(nodeId(leader));
-  const isAlive = node?.state === "live";
-  const replicas = leader === null ? [] : [leader];
+  const state = partitionState(services, topic, partitionIndex);
   return {
-    errorCode: errorCode(isAlive ? "NONE" : "LEADER_NOT_AVAILABLE"),
+    errorCode: errorCode(state.error),
     partitionIndex,
-    leaderId: isAlive ? node.nodeId : -1,
-    leaderEpoch: row?.leaderEpoch ?? 0,
-    replicaNodes: replicas,
-    isrNodes: isAlive ? replicas : [],
-    offlineReplicas: isAlive ? [] : replicas,
+    leaderId: state.leaderId,
+    leaderEpoch: state.leaderEpoch,
+    replicaNodes: state.replicas,
+    isrNodes: state.isAlive ? state.replicas : [],
+    offlineReplicas: state.isAlive ? [] : state.replicas,
   };
+}
+
+/** What cannot be named cannot be asked about either. */
+function withOperations(answer: TopicAnswer): TopicAnswer {
+  return answer.name === null ? answer : { ...answer, topicAuthorizedOperations: TOPIC_OPERATIONS };
 }
 
 function topicAnswer(services: BrokerServices, topic: TopicRow): TopicAnswer {
@@ -99,7 +105,8 @@ async function chosen(
     return asked.map(({ name, topicId }) => failed("INVALID_REQUEST", name ?? "", topicId));
   }
   if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) {
-    const ids = new Set(asked.map(({ topicId }) => topicId));
+    // Names beside ids are not looked at, as in Kafka.
+    const ids = new Set(asked.map(({ topicId }) => topicId).filter((id) => id !== ZERO_UUID));
     return [...ids].map((topicId) => byId(services, topicId));
   }
   const names = new Set(asked.map(({ name }) => name ?? ""));
@@ -127,7 +134,10 @@ export function metadataHandler(
         brokers: liveNodes(services),
         clusterId: services.clusterId,
         controllerId: services.nodeId,
-        topics: answers,
+        clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
+          ? CLUSTER_OPERATIONS
+          : OPERATIONS_OMITTED,
+        topics: request.includeTopicAuthorizedOperations ? answers.map(withOperations) : answers,
         errorCode: errorCode("NONE"),
       };
     },

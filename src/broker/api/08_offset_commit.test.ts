@@ -5,6 +5,7 @@ import { offsetCommitApi } from "../../protocol/message/08_offset_commit.ts";
 import { offsetFetchApi } from "../../protocol/message/09_offset_fetch.ts";
 import { Coordinator } from "../group/coordinator.ts";
 import { routesOf } from "../routes.ts";
+import { Transactions } from "../txn/transactions.ts";
 
 async function world() {
   const made: Coordinator[] = [];
@@ -13,7 +14,8 @@ async function world() {
     routes: (services) => {
       const coordinator = new Coordinator(services);
       made.push(coordinator);
-      return routesOf({ ...services, coordinator });
+      const transactions = new Transactions({ ...services, coordinator });
+      return routesOf({ ...services, coordinator, transactions });
     },
   });
   return { broker, close: () => made[0]!.close() };

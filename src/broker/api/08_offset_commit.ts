@@ -5,7 +5,6 @@
  * 2^53-1 or more, and what the node has no memory for, is INVALID_COMMIT_OFFSET_SIZE for its partition.
  * Version notes: 7 static members (KIP-345) · 9 GROUP_ID_NOT_FOUND (KIP-848) · 10 topic ids (KIP-516).
  */
-import { toUtf8 } from "../../lib/bytes.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import { isClamped } from "../../protocol/primitive.ts";
 import {
@@ -15,6 +14,7 @@ import {
 } from "../../protocol/message/08_offset_commit.ts";
 import { partitionKey, type TopicRow } from "../../controller/image.ts";
 import { faultToCode } from "../fault_to_code.ts";
+import { checkCommit } from "../group/consumer/caller.ts";
 import { checkIdentity, type Group, isStorable, touch } from "../group/group.ts";
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
@@ -37,6 +37,9 @@ function checkCaller(
   version: number,
 ): ErrorName {
   const generation = request.generationIdOrMemberEpoch;
+  if (entry !== undefined && entry.consumer !== null) {
+    return checkCommit(entry.consumer.group, request.memberId, generation, version);
+  }
   const group = entry?.group;
   if (group === undefined || group.state === "Dead") {
     if (generation < 0) return "NONE";
@@ -75,7 +78,7 @@ interface Checked {
 }
 
 /** What the steps of one commit look things up in. */
-interface Rules {
+export interface Rules {
   readonly services: GroupServices;
   readonly metadataBytesMax: number;
   readonly refreshMs: number;
@@ -89,7 +92,7 @@ function topicOf(
   return version >= BY_ID_SINCE ? topics.findById(topic.topicId) : topics.find(topic.name);
 }
 
-function partitionError(
+export function partitionError(
   rules: Rules,
   row: TopicRow | undefined,
   partition: RequestPartition,
@@ -101,11 +104,12 @@ function partitionError(
   const { partitionIndex, committedMetadata } = partition;
   if (partitionIndex < 0 || partitionIndex >= row.partitions) return "UNKNOWN_TOPIC_OR_PARTITION";
   if (isClamped(partition.committedOffset)) return "INVALID_COMMIT_OFFSET_SIZE";
-  const bytes = toUtf8(committedMetadata ?? "").length;
-  return bytes > rules.metadataBytesMax ? "OFFSET_METADATA_TOO_LARGE" : "NONE";
+  const metadata = committedMetadata ?? "";
+  // offset.metadata.max.bytes counts UTF-16 units in Kafka, whatever its name says.
+  return metadata.length > rules.metadataBytesMax ? "OFFSET_METADATA_TOO_LARGE" : "NONE";
 }
 
-function entryOf(
+export function entryOf(
   row: TopicRow,
   partition: RequestPartition,
   nowMs: number,
@@ -161,6 +165,8 @@ async function commit(
   const isSettled = entry.writes === 0;
   const changed = offsets.filter((next) =>
     !isSettled ||
+    // Unlike what is stored, it wins over the offset of an open transaction.
+    shard.pending.has(request.groupId, next) ||
     !isRepeat(entry.offsets.get(next.topic, next.partition, next.topicId), next, refreshMs)
   );
   if (changed.length === 0) return "NONE";
@@ -172,15 +178,20 @@ async function commit(
   }
 }
 
-export function offsetCommitHandler(
-  services: GroupServices,
-): Handler<OffsetCommitRequest, OffsetCommitResponse> {
-  const { config, coordinator } = services;
-  const rules: Rules = {
+export function rulesOf(services: GroupServices): Rules {
+  const { config } = services;
+  return {
     services,
     metadataBytesMax: config.integer("offset.metadata.max.bytes"),
     refreshMs: config.integer("offsets.retention.minutes") * 60_000 / REFRESH_FRACTION,
   };
+}
+
+export function offsetCommitHandler(
+  services: GroupServices,
+): Handler<OffsetCommitRequest, OffsetCommitResponse> {
+  const { coordinator } = services;
+  const rules = rulesOf(services);
   return {
     api: offsetCommitApi,
     min: 2,

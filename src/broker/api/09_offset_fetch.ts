@@ -1,8 +1,9 @@
 /**
  * OffsetFetch (key 9), versions 1-10.
- * Behaviour: a partition without a commit has offset -1 and no error; so has an unknown group. What is
- * committed is durable, so `requireStable` changes nothing until there are transactions.
- * Version notes: 2 all topics (KIP-88) · 7 requireStable (KIP-447) · 8 many groups (KIP-709) · 10 topic ids.
+ * Behaviour: a partition without a commit has offset -1 and no error; so has an unknown group. Who asks for stable
+ * offsets is told UNSTABLE_OFFSET_COMMIT for a partition with an offset in an open transaction.
+ * Version notes: 2 all topics (KIP-88) · 7 requireStable (KIP-447) · 8 many groups (KIP-709) · 9 member and epoch (KIP-848)
+ * · 10 topic ids.
  */
 import { ZERO_UUID } from "../../lib/uuid.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -12,7 +13,8 @@ import {
   type OffsetFetchResponse,
 } from "../../protocol/message/09_offset_fetch.ts";
 import type { TopicRow } from "../../controller/image.ts";
-import type { OffsetTable } from "../group/offset_table.ts";
+import { checkFetch } from "../group/consumer/caller.ts";
+import type { OffsetTable, TopicPartition } from "../group/offset_table.ts";
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
@@ -57,11 +59,22 @@ function none(partitionIndex: number, error: ErrorName): AnsweredPartition {
   };
 }
 
+/** What one group has: its offsets, and which of them are in open transactions when that matters. */
+interface Known {
+  readonly offsets: OffsetTable | undefined;
+  readonly isUnstable: (at: TopicPartition) => boolean;
+  /** Partitions that are unstable. */
+  readonly unstable: readonly TopicPartition[];
+}
+
 function partitionOf(
-  offsets: OffsetTable | undefined,
+  { offsets, isUnstable }: Known,
   row: TopicRow | undefined,
   partition: number,
 ): AnsweredPartition {
+  if (row !== undefined && isUnstable({ topic: row.name, partition })) {
+    return none(partition, "UNSTABLE_OFFSET_COMMIT");
+  }
   const entry = row === undefined ? undefined : offsets?.get(row.name, partition, row.topicId);
   if (entry === undefined) return none(partition, "NONE");
   return {
@@ -76,7 +89,7 @@ function partitionOf(
 function askedTopics(
   { topics }: GroupServices,
   asked: readonly Asked[],
-  offsets: OffsetTable | undefined,
+  known: Known,
   version: number,
 ): AnsweredTopic[] {
   const byId = version >= BY_ID_SINCE;
@@ -87,36 +100,62 @@ function askedTopics(
       name,
       topicId,
       partitions: partitionIndexes.map((partition) =>
-        unknownId ? none(partition, "UNKNOWN_TOPIC_ID") : partitionOf(offsets, row, partition)
+        unknownId ? none(partition, "UNKNOWN_TOPIC_ID") : partitionOf(known, row, partition)
       ),
     };
   });
 }
 
-function allTopics({ topics }: GroupServices, offsets: OffsetTable | undefined): AnsweredTopic[] {
+function allTopics({ topics }: GroupServices, known: Known): AnsweredTopic[] {
   const byTopic = new Map<string, { topicId: string; partitions: AnsweredPartition[] }>();
-  for (const { topic, partition } of offsets?.entries() ?? []) {
+  function show(row: TopicRow, partition: number): void {
+    const answered = byTopic.get(row.name) ?? { topicId: row.topicId, partitions: [] };
+    answered.partitions.push(partitionOf(known, row, partition));
+    byTopic.set(row.name, answered);
+  }
+  for (const { topic, partition } of known.offsets?.entries() ?? []) {
     const row = topics.find(topic);
-    if (row === undefined || offsets!.get(topic, partition, row.topicId) === undefined) continue;
-    const answered = byTopic.get(topic) ?? { topicId: row.topicId, partitions: [] };
-    answered.partitions.push(partitionOf(offsets, row, partition));
-    byTopic.set(topic, answered);
+    if (row !== undefined && known.offsets?.get(topic, partition, row.topicId) !== undefined) {
+      show(row, partition);
+    }
+  }
+  for (const { topic, partition } of known.unstable) {
+    const row = topics.find(topic);
+    const isShown = row === undefined ||
+      known.offsets?.get(topic, partition, row.topicId) !== undefined;
+    if (!isShown) show(row, partition);
   }
   return [...byTopic].map(([name, answered]) => ({ name, ...answered }));
 }
 
+/** Who asks: members of consumer groups say who they are from v9 on. */
+interface Caller {
+  readonly groupId: string;
+  readonly memberId: string | null;
+  readonly memberEpoch: number;
+  readonly requireStable: boolean;
+}
+
 async function fetchGroup(
   services: GroupServices,
-  groupId: string,
+  { groupId, memberId, memberEpoch, requireStable }: Caller,
   asked: readonly Asked[] | null,
   version: number,
 ): Promise<AnsweredGroup> {
   const found = stillOpen(await services.coordinator.shardOf(groupId));
   if (!found.ok) return { topics: [], error: found.error };
-  const offsets = found.shard.find(groupId)?.offsets;
+  const consumer = found.shard.find(groupId)?.consumer?.group;
+  const refused = consumer === undefined ? "NONE" : checkFetch(consumer, memberId, memberEpoch);
+  if (refused !== "NONE") return { topics: [], error: refused };
+  const { pending } = found.shard;
+  const known: Known = {
+    offsets: found.shard.find(groupId)?.offsets,
+    isUnstable: (at) => requireStable && pending.has(groupId, at),
+    unstable: requireStable ? pending.of(groupId) : [],
+  };
   const topics = asked === null
-    ? allTopics(services, offsets)
-    : askedTopics(services, asked, offsets, version);
+    ? allTopics(services, known)
+    : askedTopics(services, asked, known, version);
   return { topics, error: "NONE" };
 }
 
@@ -127,7 +166,9 @@ async function fetchOne(
   version: number,
 ): Promise<OffsetFetchResponse> {
   const asked = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
-  const answered = await fetchGroup(services, request.groupId, asked, version);
+  const { groupId, requireStable } = request;
+  const caller = { groupId, memberId: null, memberEpoch: -1, requireStable };
+  const answered = await fetchGroup(services, caller, asked, version);
   if (answered.error === "NONE" || version >= ERROR_SINCE) {
     return { topics: answered.topics, errorCode: errorCode(answered.error) };
   }
@@ -160,8 +201,10 @@ export function offsetFetchHandler(
     async handle(request, { version }) {
       if (version < MANY_GROUPS_SINCE) return await fetchOne(services, request, version);
       const asked = distinct(request.groups);
-      const groups = await inGroups(services.env.clock, asked, async ({ groupId, topics }) => {
-        const answered = await fetchGroup(services, groupId, topics, version);
+      const groups = await inGroups(services.env.clock, asked, async (group) => {
+        const { groupId, topics } = group;
+        const caller = { ...group, requireStable: request.requireStable };
+        const answered = await fetchGroup(services, caller, topics, version);
         return { groupId, topics: answered.topics, errorCode: errorCode(answered.error) };
       });
       return { groups };

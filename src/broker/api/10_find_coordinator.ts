@@ -1,8 +1,7 @@
 /**
  * FindCoordinator (key 10), versions 0-6.
- * Behaviour: a group's coordinator is the leader of its partition of `__consumer_offsets`, which is
- * created when the first client asks. Transactions do not exist yet: their coordinator is not
- * available. Share groups (key type 2) are INVALID_REQUEST, like any type that is not known.
+ * Behaviour: a group's coordinator is the leader of its partition of `__consumer_offsets`, a transactional id's
+ * that of `__transaction_state`; each is created when the first client asks. Share groups (key type 2) are INVALID_REQUEST, like any type that is not known.
  * Version notes: 4 many keys (KIP-699) · 6 share groups (KIP-932).
  */
 import { nodeId } from "../../lib/brand.ts";
@@ -37,15 +36,14 @@ export function findCoordinatorHandler(
   services: GroupServices,
 ): Handler<FindCoordinatorRequest, FindCoordinatorResponse> {
   async function find(key: string, keyType: number): Promise<Found> {
-    if (keyType === TRANSACTION) {
-      return failed(key, "COORDINATOR_NOT_AVAILABLE", "Transactions are not available.");
-    }
-    if (keyType !== GROUP) {
+    if (keyType !== GROUP && keyType !== TRANSACTION) {
       return failed(key, "INVALID_REQUEST", `Key type ${keyType} is not known.`);
     }
-    const located = await services.coordinator.locate(key);
+    const located = keyType === GROUP
+      ? await services.coordinator.locate(key)
+      : await services.transactions.locate(key);
     if ("error" in located) {
-      return failed(key, located.error, "The offsets topic cannot be used now.");
+      return failed(key, located.error, "The coordinators' topic cannot be used now.");
     }
     const node = located.leader === null
       ? undefined

@@ -3,6 +3,7 @@
  * Behaviour: the answer is held back until the join phase ends; other requests of the connection wait
  * behind it, as with Kafka. GROUP_MAX_SIZE_REACHED is also the answer when the groups of the node hold
  * all the memory that they may; members that are in come again with no more than they have.
+ * In a consumer group classic members have no leader: the broker assigns (KIP-848). An empty one becomes classic.
  * Version notes: 1 rebalance timeout (KIP-62) · 4 member id first (KIP-394) · 5 static members (KIP-345) ·
  * 7 protocol type (KIP-559) · 9 skipAssignment (KIP-814).
  */
@@ -13,11 +14,15 @@ import {
   type JoinGroupResponse,
 } from "../../protocol/message/11_join_group.ts";
 import { stillOpen } from "../group/coordinator.ts";
+import { CONSUMER_TYPE } from "../group/consumer/classic_member.ts";
+import type { LiveGroup } from "../group/consumer/live.ts";
+import { type GroupEntry, isEmptyGroup } from "../group/group_entry.ts";
 import type { GroupServices } from "../group/services.ts";
 import { isMemberName, isStorable, type JoinAnswer, type JoinRequest } from "../group/group.ts";
 import { join } from "../group/join.ts";
 import { joinError } from "../group/rebalance.ts";
 import type { Shard } from "../group/shard.ts";
+import { faultToCode } from "../fault_to_code.ts";
 import type { Handler, RequestContext } from "../handler.ts";
 
 const KNOWN_ID_SINCE = 4;
@@ -68,13 +73,54 @@ function isStorableRequest(request: JoinGroupRequest, { clientId }: RequestConte
     [groupId, protocolType, ...protocols.map(({ name }) => name)].every(isStorable);
 }
 
+/** A classic member of a group of the consumer protocol: the broker assigns, so that nobody leads (KIP-848). */
+async function joinedConsumers(
+  shard: Shard,
+  entry: GroupEntry,
+  group: LiveGroup,
+  request: JoinRequest,
+): Promise<JoinAnswer> {
+  const { instanceId, clientId, needsKnownId } = request;
+  const isNew = request.memberId === "";
+  const memberId = isNew ? shard.host.newMemberId(instanceId ?? clientId) : request.memberId;
+  if (isNew && instanceId === null && needsKnownId) {
+    return joinError("MEMBER_ID_REQUIRED", memberId);
+  }
+  const joining = group.joinClassic(request, memberId);
+  shard.reschedule(entry);
+  try {
+    const answered = await joining;
+    if (!answered.ok) return joinError(answered.error, request.memberId);
+    return {
+      ...joinError("NONE", memberId),
+      generation: answered.member.place.epoch,
+      protocolType: CONSUMER_TYPE,
+      protocolName: request.protocols[0]!.name,
+    };
+  } catch (error) {
+    return joinError(faultToCode(error, "coordinator"), request.memberId);
+  }
+}
+
 /** The function's answer as a promise; the group's timer follows the change. */
-function joined(shard: Shard, groupId: string, request: JoinRequest): Promise<JoinAnswer> {
+async function joined(shard: Shard, groupId: string, request: JoinRequest): Promise<JoinAnswer> {
+  const known = shard.find(groupId);
+  if (known !== undefined && known.consumer !== null) {
+    if (!isEmptyGroup(known)) return await joinedConsumers(shard, known, known.consumer, request);
+    const stored = shard.consumers.becomeClassic(known);
+    shard.reschedule(known);
+    try {
+      await stored;
+    } catch (error) {
+      return joinError(faultToCode(error, "coordinator"), request.memberId);
+    }
+    if (shard.closed) return joinError("NOT_COORDINATOR", request.memberId);
+  }
   if (request.memberId !== "" && shard.find(groupId) === undefined) {
-    return Promise.resolve(joinError("UNKNOWN_MEMBER_ID", request.memberId));
+    return joinError("UNKNOWN_MEMBER_ID", request.memberId);
   }
   const entry = shard.findOrCreate(groupId);
-  return new Promise((resolve) => {
+  return await new Promise((resolve) => {
     join(entry.group, shard.host, request, resolve);
     shard.reschedule(entry);
   });

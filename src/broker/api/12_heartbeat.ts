@@ -1,6 +1,7 @@
 /**
  * Heartbeat (key 12), versions 0-4.
  * Behaviour: during a rebalance the session is kept alive and the member is told to join again.
+ * Classic members of a consumer group are told to join again whenever there is something for them (KIP-848).
  * Version notes: 3 static members (KIP-345).
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -24,7 +25,9 @@ export function heartbeatHandler(
     const entry = found.shard.find(request.groupId);
     if (entry === undefined) return "UNKNOWN_MEMBER_ID";
     const { memberId, groupInstanceId, generationId } = request;
-    const error = heartbeat(entry.group, found.shard.host, memberId, groupInstanceId, generationId);
+    const error = entry.consumer === null
+      ? heartbeat(entry.group, found.shard.host, memberId, groupInstanceId, generationId)
+      : entry.consumer.beatClassic(memberId, groupInstanceId, generationId);
     found.shard.reschedule(entry);
     return error;
   }

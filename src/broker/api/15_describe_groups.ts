@@ -1,6 +1,7 @@
 /**
  * DescribeGroups (key 15), versions 0-6.
- * Behaviour: an unknown group reads as "Dead" without an error up to v5, as GROUP_ID_NOT_FOUND from v6 on.
+ * Behaviour: an unknown group, and one of the consumer protocol, reads as "Dead" without an error up to v5, as GROUP_ID_NOT_FOUND from v6 on.
+ * Who asks is told that everything may be done with a group, except where there is an error.
  * A group that is named again is answered once. Members' metadata and assignments are shown only while the group is stable, as Kafka does.
  * Version notes: 4 static members (KIP-345) · 6 GROUP_ID_NOT_FOUND (KIP-1043).
  */
@@ -10,6 +11,7 @@ import {
   type DescribeGroupsRequest,
   type DescribeGroupsResponse,
 } from "../../protocol/message/15_describe_groups.ts";
+import { GROUP_OPERATIONS, OPERATIONS_OMITTED } from "../authorized_operations.ts";
 import { type Group, type Member, metadataOf, NO_BYTES } from "../group/group.ts";
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
@@ -61,6 +63,10 @@ function described(group: Group): Described {
   };
 }
 
+function operationsOf({ errorCode: code }: Described): number {
+  return code === errorCode("NONE") ? GROUP_OPERATIONS : OPERATIONS_OMITTED;
+}
+
 export function describeGroupsHandler(
   services: GroupServices,
 ): Handler<DescribeGroupsRequest, DescribeGroupsResponse> {
@@ -68,9 +74,10 @@ export function describeGroupsHandler(
     const found = stillOpen(await services.coordinator.shardOf(groupId));
     if (!found.ok) return failed(groupId, found.error, "");
     const entry = found.shard.find(groupId);
-    if (entry !== undefined) return described(entry.group);
+    if (entry !== undefined && entry.consumer === null) return described(entry.group);
+    const problem = entry === undefined ? "not found" : "is not a classic group";
     return version >= NOT_FOUND_SINCE
-      ? failed(groupId, "GROUP_ID_NOT_FOUND", "Dead", `Group ${groupId} not found.`)
+      ? failed(groupId, "GROUP_ID_NOT_FOUND", "Dead", `Group ${groupId} ${problem}.`)
       : failed(groupId, "NONE", "Dead");
   }
 
@@ -78,12 +85,14 @@ export function describeGroupsHandler(
     api: describeGroupsApi,
     min: 0,
     max: 6,
-    handle: async (request, { version }) => ({
-      groups: await inGroups(
+    async handle(request, { version }) {
+      const groups = await inGroups(
         services.env.clock,
         [...new Set(request.groups)],
         (groupId) => describe(groupId, version),
-      ),
-    }),
+      );
+      if (!request.includeAuthorizedOperations) return { groups };
+      return { groups: groups.map((one) => ({ ...one, authorizedOperations: operationsOf(one) })) };
+    },
   };
 }

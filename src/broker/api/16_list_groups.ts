@@ -1,7 +1,7 @@
 /**
  * ListGroups (key 16), versions 0-5.
  * Behaviour: groups of all partitions of the offsets topic that this node leads.
- * Version notes: 4 filter by state (KIP-518) · 5 filter by type (KIP-848): every group is classic.
+ * Version notes: 4 filter by state (KIP-518) · 5 filter by type (KIP-848): classic or consumer.
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
@@ -10,10 +10,9 @@ import {
   type ListGroupsResponse,
 } from "../../protocol/message/16_list_groups.ts";
 import { stillOpen } from "../group/coordinator.ts";
+import { stateNameOf } from "../group/group_entry.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
-
-const TYPE = "classic";
 
 export function listGroupsHandler(
   services: GroupServices,
@@ -33,15 +32,17 @@ export function listGroupsHandler(
           error = found.error;
           continue;
         }
-        for (const { group } of found.shard.groups.values()) {
-          if (states.size > 0 && !states.has(group.state.toLowerCase())) continue;
-          if (types.size > 0 && !types.has(TYPE)) continue;
-          const { groupId, protocolType, state } = group;
+        for (const entry of found.shard.groups.values()) {
+          const groupState = stateNameOf(entry);
+          const groupType = entry.consumer === null ? "classic" : "consumer";
+          if (states.size > 0 && !states.has(groupState.toLowerCase())) continue;
+          if (types.size > 0 && !types.has(groupType)) continue;
+          const { groupId, protocolType } = entry.group;
           groups.push({
             groupId,
-            protocolType: protocolType ?? "",
-            groupState: state,
-            groupType: TYPE,
+            protocolType: entry.consumer === null ? protocolType ?? "" : "consumer",
+            groupState,
+            groupType,
           });
         }
       }

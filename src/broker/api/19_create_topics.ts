@@ -2,10 +2,11 @@
  * CreateTopics (key 19), versions 2-7.
  * Behaviour: each topic alone. Any replication factor from 1 is accepted and echoed: the object store is
  * the replica. Keys that Kafka 4 removed are dropped with a log line.
- * Deviations: a manual assignment is checked for shape and sets the number of partitions; where the
- * partitions live is decided here.
  * -1 takes the broker's defaults in every version: kafkajs sends it in version 3. More than 10,000 topics
  * are POLICY_VIOLATION together, as in Kafka.
+ * A topic that is not made within the client's time is REQUEST_TIMED_OUT, and may come to be all the same.
+ * Deviations: a manual assignment is checked for shape and sets the number of partitions; where the
+ * partitions live is decided here.
  * Version notes: 4 documents -1 (KIP-464) · 5 flexible, answers settings (KIP-525) · 7 topic ids.
  */
 import { ZERO_UUID } from "../../lib/uuid.ts";
@@ -15,11 +16,12 @@ import {
   type CreateTopicsRequest,
   type CreateTopicsResponse,
 } from "../../protocol/message/19_create_topics.ts";
-import { nodeId } from "../../lib/brand.ts";
 import type { TopicRow } from "../../controller/image.ts";
+import { withDeadline } from "../deadline.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 import { inGroups, repeatedIn } from "../many.ts";
+import { replicasProblem } from "../partition_state.ts";
 import { CONFIG_SOURCES, effectiveConfigs } from "../topic_config.ts";
 import { type NewTopic, tooManyTopics, type TopicOutcome, type TopicRefused } from "../topics.ts";
 
@@ -36,21 +38,19 @@ function failed(name: string, { error, message }: TopicRefused): Answer {
     topicId: ZERO_UUID,
     errorCode: errorCode(error),
     errorMessage: message,
-    configs: null,
+    configs: [],
   };
 }
 
 /** Shape of a manual assignment: partitions from 0 on, the same number of distinct known brokers each. */
 function assignmentProblem(services: BrokerServices, { assignments }: Asked): string | null {
-  const nodes = services.metadata.view().nodes;
   const indexes = assignments.map((one) => one.partitionIndex).toSorted((a, b) => a - b);
   if (indexes.some((index, at) => index !== at)) return "partitions are not consecutive from 0";
   const size = assignments[0]?.brokerIds.length ?? 0;
   for (const { brokerIds } of assignments) {
-    if (brokerIds.length !== size || size === 0) return "partitions differ in their replicas";
-    if (new Set(brokerIds).size !== size) return "a broker is named twice";
-    const isKnown = (id: number) => id >= 0 && nodes.get(nodeId(id))?.state === "live";
-    if (!brokerIds.every(isKnown)) return "a broker is not known";
+    if (brokerIds.length !== size) return "partitions differ in their replicas";
+    const problem = replicasProblem(services, brokerIds);
+    if (problem !== null) return problem;
   }
   return null;
 }
@@ -103,22 +103,29 @@ async function create(
   }
 }
 
+const LATE: TopicRefused = refuse("REQUEST_TIMED_OUT", "The topic may be created later");
+
 /** One per name, in the order in which they are first named. */
 async function createAll(
   services: BrokerServices,
-  topics: readonly Asked[],
-  validateOnly: boolean,
+  { topics, validateOnly, timeoutMs }: CreateTopicsRequest,
 ): Promise<Answer[]> {
+  const { clock } = services.env;
   const byName = new Map(topics.map((asked) => [asked.name, asked]));
   const repeated = repeatedIn(topics.map(({ name }) => name));
-  return await inGroups(services.env.clock, [...byName], async ([name, asked]) => {
-    const outcome = repeated.has(name)
-      ? refuse("INVALID_REQUEST", "The topic is named twice")
-      : await create(services, asked, validateOnly);
-    if (!outcome.ok) return failed(name, outcome);
-    const answer = created(services, outcome.topic);
-    return validateOnly ? { ...answer, topicId: ZERO_UUID } : answer;
-  });
+  return await withDeadline(
+    clock,
+    timeoutMs,
+    (deadline) =>
+      inGroups(clock, [...byName], async ([name, asked]) => {
+        const outcome = repeated.has(name)
+          ? refuse("INVALID_REQUEST", "The topic is named twice")
+          : await deadline.run(() => create(services, asked, validateOnly), LATE);
+        if (!outcome.ok) return failed(name, outcome);
+        const answer = created(services, outcome.topic);
+        return validateOnly ? { ...answer, topicId: ZERO_UUID } : answer;
+      }),
+  );
 }
 
 export function createTopicsHandler(
@@ -128,10 +135,11 @@ export function createTopicsHandler(
     api: createTopicsApi,
     min: 2,
     max: 7,
-    async handle({ topics, validateOnly }) {
+    async handle(request) {
+      const { topics } = request;
       const tooMany = tooManyTopics(topics.length);
       const answers = tooMany === null
-        ? await createAll(services, topics, validateOnly)
+        ? await createAll(services, request)
         : topics.map(({ name }) => failed(name, tooMany));
       return { throttleTimeMs: 0, topics: answers };
     },

@@ -1,8 +1,9 @@
 /**
  * DescribeConfigs (key 32), versions 1-4.
  * Behaviour: topics and this broker; a null or empty key list means all. Values are effective ones, with
- * their source; synonyms and documentation if asked. The empty broker name is the cluster default, where
- * nothing is set. All keys of a resource are answered once, however often they are asked for. Deviations: other resource types are INVALID_REQUEST; broker settings are read-only.
+ * their source; synonyms and documentation if asked. The empty broker name shows what was set for all brokers
+ * while they run. All keys of a resource are answered once, however often they are asked for.
+ * Deviations: other resource types are INVALID_REQUEST.
  * Version notes: 1 sources, synonyms (KIP-226) · 3 types, documentation (KIP-569) · 4 flexible.
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
@@ -12,18 +13,18 @@ import {
   type DescribeConfigsResponse,
 } from "../../protocol/message/32_describe_configs.ts";
 import { BROKER_PROPERTIES } from "../broker_properties.ts";
+import { brokerNameProblem, RESOURCES } from "../config_target.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
+import { ALL_BROKERS, dynamicSettings } from "../live_config.ts";
 import type { Property, PropertyType } from "../property.ts";
 import { CONFIG_SOURCES, type ConfigSynonym, effectiveConfig } from "../topic_config.ts";
 import { topicNameProblem } from "../topic_name.ts";
-import { TOPIC_PROPERTIES } from "../topic_properties.ts";
+import { TOPIC_PROPERTIES, type TopicProperty } from "../topic_properties.ts";
 
 type Asked = DescribeConfigsRequest["resources"][number];
 type Result = DescribeConfigsResponse["results"][number];
 type Entry = Result["configs"][number];
 
-const TOPIC = 2;
-const BROKER = 4;
 const TYPES: Readonly<Record<PropertyType, number>> = {
   boolean: 1,
   string: 2,
@@ -33,11 +34,16 @@ const TYPES: Readonly<Record<PropertyType, number>> = {
   list: 7,
 };
 
+interface Synonym extends ConfigSynonym {
+  /** It counts, and is not shown as one. */
+  readonly isUnlisted?: boolean;
+}
+
 interface Value {
   readonly property: Property;
   readonly readOnly: boolean;
   /** Most specific first. */
-  readonly synonyms: readonly ConfigSynonym[];
+  readonly synonyms: readonly Synonym[];
 }
 
 type Described = readonly Value[] | { readonly error: ErrorName; readonly message: string };
@@ -49,6 +55,17 @@ function chosen<T extends Property>(properties: Iterable<T>, wanted: Wanted): T[
   return [...properties].filter(({ name }) => wanted === null || wanted.has(name));
 }
 
+/** A default is listed with the broker's property of the same meaning, if that one has it: as in Kafka. */
+function listable(
+  { synonyms: of, noBrokerDefault }: TopicProperty,
+  synonyms: readonly ConfigSynonym[],
+): readonly Synonym[] {
+  const hasDefault = of.length === 1 && noBrokerDefault !== true;
+  return synonyms.map((one) =>
+    one.source === "default" && !hasDefault ? { ...one, isUnlisted: true } : one
+  );
+}
+
 function topicValues(services: BrokerServices, name: string, wanted: Wanted): Described {
   const problem = topicNameProblem(name);
   if (problem !== null) return { error: "INVALID_TOPIC_EXCEPTION", message: problem };
@@ -58,16 +75,30 @@ function topicValues(services: BrokerServices, name: string, wanted: Wanted): De
   }
   return chosen(TOPIC_PROPERTIES, wanted).map((property) => {
     const { synonyms } = effectiveConfig(property, topic.configs, services.config);
-    return { property, readOnly: false, synonyms };
+    return { property, readOnly: false, synonyms: listable(property, synonyms) };
   });
 }
 
 function brokerValue(services: BrokerServices, property: Property): Value {
   const { name, fallback } = property;
-  const synonyms: ConfigSynonym[] = [{ name, value: fallback, source: "default" }];
-  const set = services.config.explicit.get(name);
-  if (set !== undefined) synonyms.unshift({ name, value: set, source: "staticBroker" });
-  return { property, readOnly: true, synonyms };
+  const synonyms: ConfigSynonym[] = [];
+  for (const { source, get } of services.config.layers) {
+    const value = get(name);
+    if (value !== undefined) synonyms.push({ name, value, source });
+  }
+  synonyms.push({ name, value: fallback, source: "default" });
+  return { property, readOnly: property.dynamic !== true, synonyms };
+}
+
+/** Only what is set for all of them. */
+function valuesOfAll({ metadata }: BrokerServices, wanted: Wanted): Value[] {
+  const set = new Map(Object.entries(dynamicSettings(metadata, ALL_BROKERS)));
+  return chosen(BROKER_PROPERTIES.values(), wanted).flatMap((property): Value[] => {
+    const { name } = property;
+    const value = set.get(name);
+    if (value === undefined) return [];
+    return [{ property, readOnly: false, synonyms: [{ name, value, source: "dynamicDefault" }] }];
+  });
 }
 
 /** What is not set but is: who and where this broker is. */
@@ -89,13 +120,9 @@ function identity(services: BrokerServices): Value[] {
 }
 
 function brokerValues(services: BrokerServices, name: string, wanted: Wanted): Described {
-  if (name === "") return [];
-  if (name !== String(services.nodeId)) {
-    return {
-      error: "INVALID_REQUEST",
-      message: `This is broker ${services.nodeId}, not ${name.slice(0, 20)}`,
-    };
-  }
+  const problem = brokerNameProblem(services, name);
+  if (problem !== null) return { error: "INVALID_REQUEST", message: problem };
+  if (name === ALL_BROKERS) return valuesOfAll(services, wanted);
   const facts = identity(services).filter(({ property }) => wanted?.has(property.name) ?? true);
   const own = chosen(BROKER_PROPERTIES.values(), wanted).map((one) => brokerValue(services, one));
   return [...facts, ...own];
@@ -108,8 +135,8 @@ function asksForAll({ configurationKeys: keys }: Asked): boolean {
 function describe(services: BrokerServices, asked: Asked): Described {
   const { resourceType, resourceName } = asked;
   const wanted = asksForAll(asked) ? null : new Set(asked.configurationKeys);
-  if (resourceType === TOPIC) return topicValues(services, resourceName, wanted);
-  if (resourceType === BROKER) return brokerValues(services, resourceName, wanted);
+  if (resourceType === RESOURCES.topic) return topicValues(services, resourceName, wanted);
+  if (resourceType === RESOURCES.broker) return brokerValues(services, resourceName, wanted);
   return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
 }
 
@@ -123,7 +150,9 @@ function entryOf(
   request: DescribeConfigsRequest,
 ): Entry {
   const first = synonyms[0];
-  const listed = request.includeSynonyms ? synonyms : [];
+  const listed = request.includeSynonyms
+    ? synonyms.filter((one) => one.isUnlisted !== true && shown(property, one.value) !== null)
+    : [];
   return {
     name: property.name,
     value: shown(property, first?.value ?? ""),

@@ -10,6 +10,7 @@ import {
 } from "../../protocol/message/42_delete_groups.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import { stillOpen } from "../group/coordinator.ts";
+import { isEmptyGroup } from "../group/group_entry.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 import { inGroups } from "../many.ts";
@@ -18,12 +19,11 @@ export function deleteGroupsHandler(
   services: GroupServices,
 ): Handler<DeleteGroupsRequest, DeleteGroupsResponse> {
   async function remove(groupId: string): Promise<ErrorName> {
-    if (groupId === "") return "INVALID_GROUP_ID";
     const found = stillOpen(await services.coordinator.shardOf(groupId));
     if (!found.ok) return found.error;
     const entry = found.shard.find(groupId);
     if (entry === undefined || entry.group.state === "Dead") return "GROUP_ID_NOT_FOUND";
-    if (entry.group.state !== "Empty" || entry.group.pending.size > 0) return "NON_EMPTY_GROUP";
+    if (!isEmptyGroup(entry)) return "NON_EMPTY_GROUP";
     try {
       await found.shard.delete(entry);
       return "NONE";

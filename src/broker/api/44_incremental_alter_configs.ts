@@ -1,59 +1,46 @@
 /**
  * IncrementalAlterConfigs (key 44), versions 0-1.
- * Behaviour: set, delete, append and subtract on topics; nothing of a resource is applied when one change
- * is refused; open partitions follow at once. Deviations: broker settings cannot be changed while it
- * runs (INVALID_REQUEST). Version notes: 1 flexible.
+ * Behaviour: set, delete, append and subtract on topics, on this broker and on all brokers (the empty name);
+ * nothing of a resource is applied when one change is refused; open partitions follow at once. Of the broker
+ * settings those can be changed that DescribeConfigs shows as not read-only; others are INVALID_REQUEST, as in
+ * Kafka.
+ * Deviations: an unknown broker setting is refused; Kafka stores it for plug-ins. Resources other than topics
+ * and brokers are INVALID_REQUEST.
+ * Version notes: 1 flexible.
  */
-import { errorCode } from "../../protocol/error_code.ts";
 import {
   incrementalAlterConfigsApi,
   type IncrementalAlterConfigsRequest,
   type IncrementalAlterConfigsResponse,
 } from "../../protocol/message/44_incremental_alter_configs.ts";
-import type { TopicRow } from "../../controller/image.ts";
-import { faultToCode } from "../fault_to_code.ts";
+import { alterResources, type Changes, type ConfigTarget, refuse } from "../config_target.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
-import { inGroups, repeatedIn } from "../many.ts";
+import { repeatedIn } from "../many.ts";
 import { listOf } from "../property.ts";
-import { effectiveConfig, topicProperty } from "../topic_config.ts";
-import { topicNameProblem } from "../topic_name.ts";
-import type { TopicOutcome, TopicRefused } from "../topics.ts";
+import type { TopicRefused } from "../topics.ts";
 
 type Asked = IncrementalAlterConfigsRequest["resources"][number];
 type Change = Asked["configs"][number];
 
-const TOPIC = 2;
 const SET = 0;
 const DELETE = 1;
 const APPEND = 2;
 const SUBTRACT = 3;
 
-function keyOf({ resourceType, resourceName }: Asked): string {
-  return `${resourceType}/${resourceName}`;
-}
-
-function refuse(error: TopicRefused["error"], message: string): TopicRefused {
-  return { ok: false, error, message };
-}
-
-/** The new override, null for none, or why not. */
-function changed(
-  services: BrokerServices,
-  topic: TopicRow,
-  change: Change,
-): string | null | TopicRefused {
+/** The new setting, null for none, or why not. */
+function changed(target: ConfigTarget, change: Change): string | null | TopicRefused {
   const { name, configOperation: operation, value } = change;
+  const property = target.propertyOf(name);
   if (operation < SET || operation > SUBTRACT) {
     return refuse("INVALID_REQUEST", `Unknown operation ${operation}`);
   }
   if (operation === DELETE) return null;
   if (value === null) return refuse("INVALID_REQUEST", `Null value not supported for ${name}`);
   if (operation === SET) return value;
-  const property = topicProperty(name);
   if (property?.type !== "list") {
     return refuse("INVALID_CONFIG", `${name} is not a list: it cannot be appended or subtracted`);
   }
-  const current = listOf(effectiveConfig(property, topic.configs, services.config).value);
+  const current = listOf(target.valueOf(property));
   const items = new Set(listOf(value));
   const result = operation === APPEND
     ? [...new Set([...current, ...items])]
@@ -61,36 +48,22 @@ function changed(
   return result.join(",");
 }
 
-async function alter(
-  services: BrokerServices,
-  asked: Asked,
-  validateOnly: boolean,
-): Promise<TopicOutcome> {
-  const { resourceType, resourceName, configs } = asked;
-  if (resourceType !== TOPIC) {
-    return refuse("INVALID_REQUEST", "Only topics can be configured while the broker runs");
-  }
-  const problem = topicNameProblem(resourceName);
-  if (problem !== null) return refuse("INVALID_TOPIC_EXCEPTION", problem);
-  const topic = services.topics.find(resourceName);
-  if (topic === undefined) return refuse("UNKNOWN_TOPIC_OR_PARTITION", "There is no such topic");
-  if (new Set(configs.map(({ name }) => name)).size < configs.length) {
+function changesOf(
+  { configs }: Asked,
+  target: ConfigTarget,
+): { readonly changes: Changes } | TopicRefused {
+  if (repeatedIn(configs.map(({ name }) => name)).size > 0) {
     return refuse("INVALID_REQUEST", "A key is given twice");
   }
   const changes: [name: string, value: string | null][] = [];
   for (const change of configs) {
-    if (topicProperty(change.name) === undefined && change.configOperation === DELETE) {
-      return refuse("INVALID_CONFIG", `Unknown topic config name: ${change.name}`);
-    }
-    const value = changed(services, topic, change);
+    const value = changed(target, change);
     if (typeof value === "object" && value !== null) return value;
-    changes.push([change.name, value]);
+    // What nobody knows is not set either, so that deleting it is done.
+    const isVoid = value === null && target.propertyOf(change.name) === undefined;
+    if (!isVoid) changes.push([change.name, value]);
   }
-  try {
-    return await services.topics.alterConfigs(topic, Object.fromEntries(changes), { validateOnly });
-  } catch (error) {
-    return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
-  }
+  return { changes: Object.fromEntries(changes) };
 }
 
 export function incrementalAlterConfigsHandler(
@@ -100,21 +73,9 @@ export function incrementalAlterConfigsHandler(
     api: incrementalAlterConfigsApi,
     min: 0,
     max: 1,
-    async handle({ resources, validateOnly }) {
-      const repeated = repeatedIn(resources.map(keyOf));
-      const responses = await inGroups(services.env.clock, resources, async (asked) => {
-        const outcome = repeated.has(keyOf(asked))
-          ? refuse("INVALID_REQUEST", "The resource is given twice")
-          : await alter(services, asked, validateOnly);
-        const { resourceType, resourceName } = asked;
-        return {
-          errorCode: errorCode(outcome.ok ? "NONE" : outcome.error),
-          errorMessage: outcome.ok ? null : outcome.message,
-          resourceType,
-          resourceName,
-        };
-      });
-      return { throttleTimeMs: 0, responses };
-    },
+    handle: async ({ resources, validateOnly }) => ({
+      throttleTimeMs: 0,
+      responses: await alterResources(services, resources, validateOnly, changesOf),
+    }),
   };
 }

@@ -10,6 +10,7 @@ import {
   type DescribeClusterRequest,
   type DescribeClusterResponse,
 } from "../../protocol/message/60_describe_cluster.ts";
+import { CLUSTER_OPERATIONS, OPERATIONS_OMITTED } from "../authorized_operations.ts";
 import { liveNodes } from "../endpoints.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 
@@ -28,7 +29,7 @@ export function describeClusterHandler(
     api: describeClusterApi,
     min: 0,
     max: 2,
-    handle({ endpointType }) {
+    handle({ endpointType, includeClusterAuthorizedOperations }) {
       const error = problem(endpointType);
       const brokers = error === null ? liveNodes(services) : [];
       return Promise.resolve({
@@ -38,6 +39,9 @@ export function describeClusterHandler(
         endpointType: BROKERS,
         clusterId: error === null ? services.clusterId : "",
         controllerId: error === null ? services.nodeId : -1,
+        clusterAuthorizedOperations: error === null && includeClusterAuthorizedOperations
+          ? CLUSTER_OPERATIONS
+          : OPERATIONS_OMITTED,
         brokers: brokers.map(({ nodeId: brokerId, host, port }) => ({ brokerId, host, port })),
       });
     },

@@ -14,6 +14,7 @@ import { deleteGroupsApi } from "../../protocol/message/42_delete_groups.ts";
 import { type BrokerWorld, createBrokerWorld } from "../../../tests/support/broker_world.ts";
 import type { BrokerServices } from "../handler.ts";
 import { routesOf } from "../routes.ts";
+import { Transactions } from "../txn/transactions.ts";
 import { Coordinator, type CoordinatorBounds, type ShardFound } from "./coordinator.ts";
 
 async function world(bounds?: CoordinatorBounds) {
@@ -23,7 +24,8 @@ async function world(bounds?: CoordinatorBounds) {
     routes: (services) => {
       const coordinator = new Coordinator(services, bounds);
       found.push({ services, coordinator });
-      return routesOf({ ...services, coordinator });
+      const transactions = new Transactions({ ...services, coordinator });
+      return routesOf({ ...services, coordinator, transactions });
     },
   });
   return { broker, ...found[0]! };
@@ -71,7 +73,11 @@ test("a shard ends with its partition: who waits in it is sent on without anothe
   await loseLeadership(broker);
   assert.ok(shard.shard.closed);
   assert.equal(await waiting, "NOT_COORDINATOR");
-  assert.equal(broker.clock.timers, 2, "the ticks of partitions and groups, no timer of the group");
+  assert.equal(
+    broker.clock.timers,
+    4,
+    "the ticks of partitions, groups and transactions, no timer of the group",
+  );
   assert.equal(await join(broker), "NOT_COORDINATOR");
   coordinator.close();
 });

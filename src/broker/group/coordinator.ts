@@ -17,9 +17,14 @@ import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { BrokerServices } from "../handler.ts";
 import { faultToCode } from "../fault_to_code.ts";
+import { javaHash } from "../java_hash.ts";
 import { OFFSETS_TOPIC } from "../topic_name.ts";
 import { partitionKey, type TopicRow } from "../../controller/image.ts";
 import { FailurePauses } from "../failure_pauses.ts";
+import { listOf } from "../property.ts";
+import type { ConsumerHost } from "./consumer/live.ts";
+import { RegexTopics } from "./consumer/regex_topics.ts";
+import { MetadataTopics } from "./consumer/topic_view.ts";
 import type { GroupSettings } from "./group.ts";
 import { GroupMemory } from "./memory.ts";
 import { Shard } from "./shard.ts";
@@ -35,13 +40,6 @@ export function stillOpen(found: ShardFound): ShardFound {
 
 type Services = Pick<BrokerServices, "env" | "nodeId" | "metadata" | "partitions" | "config">;
 
-/** Java's String.hashCode over UTF-16 units, made non-negative as Kafka does it. */
-function javaHash(text: string): number {
-  let hash = 0;
-  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
-  return hash & 0x7fffffff;
-}
-
 function dashed(uuid: string): string {
   return uuid.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
@@ -55,6 +53,18 @@ function settingsOf(config: Services["config"]): GroupSettings {
   };
 }
 
+function consumerSettingsOf(config: Services["config"]): ConsumerHost["settings"] {
+  const migration = config.text("group.consumer.migration.policy");
+  return {
+    sessionTimeoutMs: config.integer("group.consumer.session.timeout.ms"),
+    heartbeatIntervalMs: config.integer("group.consumer.heartbeat.interval.ms"),
+    membersMax: config.integer("group.consumer.max.size"),
+    assignors: listOf(config.text("group.consumer.assignors")),
+    canUpgrade: ["bidirectional", "upgrade"].includes(migration),
+    canDowngrade: ["bidirectional", "downgrade"].includes(migration),
+  };
+}
+
 /** Bounds that tests and the simulator lower. */
 export interface CoordinatorBounds {
   readonly stateBytesMax?: number;
@@ -65,6 +75,9 @@ export class Coordinator {
   readonly #services: Services;
   readonly #bounds: CoordinatorBounds;
   readonly #settings: GroupSettings;
+  readonly #topics: MetadataTopics;
+  /** For groups of the consumer protocol. */
+  readonly consumers: ConsumerHost;
   readonly #retentionMs: number;
   readonly #shards = new Map<number, Shard>();
   readonly #loading = new SingleFlight<number, ShardFound>();
@@ -83,6 +96,12 @@ export class Coordinator {
     this.#failures = new FailurePauses(services.env.clock);
     this.#unsubscribe = services.metadata.onChange(() => this.#follow());
     this.#settings = settingsOf(services.config);
+    this.#topics = new MetadataTopics(services.metadata);
+    this.consumers = {
+      settings: consumerSettingsOf(services.config),
+      topics: this.#topics,
+      regexes: new RegexTopics(services.env.clock, this.#topics),
+    };
     this.#retentionMs = services.config.integer("offsets.retention.minutes") * 60_000;
     this.#schedule();
   }
@@ -93,6 +112,19 @@ export class Coordinator {
     const topic = await this.#offsetsTopic();
     if (typeof topic === "string") return { ok: false, error: topic };
     return await this.#loaded(topic, javaHash(groupId) % topic.partitions);
+  }
+
+  /** The shard of a partition of the offsets topic, for the markers that are to be written there. */
+  async shardAt(partition: number): Promise<ShardFound> {
+    const topic = this.#topicRow();
+    if (this.#closed || topic === undefined) return { ok: false, error: "NOT_COORDINATOR" };
+    return await this.#loaded(topic, partition);
+  }
+
+  /** Where a group's offsets are stored; creates the offsets topic when it is missing. */
+  async partitionOf(groupId: string): Promise<number | ErrorName> {
+    const topic = await this.#offsetsTopic();
+    return typeof topic === "string" ? topic : javaHash(groupId) % topic.partitions;
   }
 
   /** Who coordinates a group, by the local replica; creates the offsets topic when it is missing. */
@@ -116,6 +148,7 @@ export class Coordinator {
   close(): void {
     this.#closed = true;
     this.#unsubscribe();
+    this.#topics.close();
     this.#cancelMaintenance();
     for (const shard of this.#shards.values()) shard.close();
     this.#shards.clear();
@@ -177,7 +210,8 @@ export class Coordinator {
   async #loaded(topic: TopicRow, partition: number): Promise<ShardFound> {
     const { env, partitions } = this.#services;
     const current = this.#shards.get(partition);
-    if (current !== undefined && partitions.peek(topic.topicId, partition) === current.log) {
+    const log = partitions.peek(topic.topicId, partition);
+    if (current !== undefined && !current.closed && log === current.log) {
       return { ok: true, shard: current };
     }
     const enough = new AbortController();
@@ -203,7 +237,12 @@ export class Coordinator {
       return { ok: false, error: moved ? "NOT_COORDINATOR" : "COORDINATOR_NOT_AVAILABLE" };
     }
     const current = this.#shards.get(partition);
-    if (current !== undefined && current.log === located.log) return { ok: true, shard: current };
+    if (current !== undefined && current.log === located.log) {
+      if (!current.closed) return { ok: true, shard: current };
+      // It has ended over a write that is not over: a reload would not see all that the log will hold.
+      const { highWatermark, logEndOffset } = located.log;
+      if (highWatermark < logEndOffset) return { ok: false, error: "COORDINATOR_LOAD_IN_PROGRESS" };
+    }
     current?.close();
     this.#shards.delete(partition);
     const shard = await this.#read(partition, located.log);
@@ -243,6 +282,7 @@ export class Coordinator {
       memory: this.#memory,
       newMemberId: (prefix) =>
         `${prefix === "" ? "member" : prefix}-${dashed(uuidOf(randomUuid(env.random)))}`,
+      consumers: this.consumers,
       topicExists: (topicId) => topicId === ZERO_UUID || metadata.view().topics.has(topicId),
       compactBytesMin: this.#bounds.compactBytesMin ?? GROUP_COMPACT_BYTES_MIN,
     });

@@ -5,8 +5,30 @@
  * An expiry that a client from before KIP-211 set for its commit stands in place of the retention.
  */
 import type { Group } from "./group.ts";
+import { type ConsumerGroup, isSubscribedTo } from "./consumer/group.ts";
 import { NEVER, type OffsetEntry, type OffsetTable } from "./offset_table.ts";
 import { subscribedTopics } from "./subscription.ts";
+
+function isPast(
+  { expireAtMs }: OffsetEntry,
+  sinceMs: number,
+  nowMs: number,
+  retentionMs: number,
+): boolean {
+  return expireAtMs === NEVER ? nowMs - sinceMs >= retentionMs : nowMs >= expireAtMs;
+}
+
+/** Groups of the consumer protocol do not record when they became empty: each commit counts, as in Kafka. */
+export function expiredConsumerOffsets(
+  group: ConsumerGroup,
+  offsets: OffsetTable,
+  nowMs: number,
+  retentionMs: number,
+): OffsetEntry[] {
+  return [...offsets.entries()].filter((entry) =>
+    isPast(entry, entry.committedAtMs, nowMs, retentionMs) && !isSubscribedTo(group, entry.topic)
+  );
+}
 
 export function expiredOffsets(
   group: Group,
@@ -14,8 +36,7 @@ export function expiredOffsets(
   nowMs: number,
   retentionMs: number,
 ): OffsetEntry[] {
-  const isOld = ({ expireAtMs }: OffsetEntry, sinceMs: number) =>
-    expireAtMs === NEVER ? nowMs - sinceMs >= retentionMs : nowMs >= expireAtMs;
+  const isOld = (entry: OffsetEntry, sinceMs: number) => isPast(entry, sinceMs, nowMs, retentionMs);
   const all = [...offsets.entries()];
   if (group.members.size === 0) {
     const hadMembers = group.protocolType !== null;

@@ -486,7 +486,7 @@ test("when the node has no memory for more, members stay and come again, and nob
   assert.deepEqual(again.map(({ answer }) => answer?.error), ["NONE", "NONE"]);
   const { generation } = w.group;
   const held = w.sync(follower!, generation);
-  const tooMuch = w.sync(leader!, generation, { [follower!]: "partition 0" });
+  const tooMuch = w.sync(leader!, generation, { [follower!]: "partition 0, ".repeat(20) });
   assert.equal(tooMuch.answer!.error, "GROUP_MAX_SIZE_REACHED");
   assert.equal(held.answer, null);
   w.sync(leader!, generation, {});

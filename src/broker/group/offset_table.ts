@@ -29,8 +29,14 @@ function keyOf(topic: string, partition: number): string {
   return `${partition}/${topic}`;
 }
 
+interface Placed {
+  readonly entry: OffsetEntry;
+  /** Of its record in the log. */
+  readonly position: number;
+}
+
 export class OffsetTable {
-  readonly #entries = new Map<string, OffsetEntry>();
+  readonly #entries = new Map<string, Placed>();
   #bytes = 0;
 
   /** What the entries take up, estimated. */
@@ -43,35 +49,43 @@ export class OffsetTable {
 
   /** Undefined as well when the commit was for a deleted topic of the same name. */
   get(topic: string, partition: number, topicId: Uuid): OffsetEntry | undefined {
-    const entry = this.#entries.get(keyOf(topic, partition));
+    const entry = this.#entries.get(keyOf(topic, partition))?.entry;
     return entry === undefined || isOf(entry, topicId) ? entry : undefined;
   }
 
-  set(entry: OffsetEntry): void {
+  /** The order of the log counts, not that of the calls: a marker may publish what stands before a known one. */
+  set(entry: OffsetEntry, position = 0): void {
+    const key = keyOf(entry.topic, entry.partition);
+    if (position < (this.#entries.get(key)?.position ?? 0)) return;
     this.#bytes += this.growth(entry);
-    this.#entries.set(keyOf(entry.topic, entry.partition), entry);
+    this.#entries.set(key, { entry, position });
   }
 
   /** How much larger the table gets with the entry. */
   growth(entry: OffsetEntry): number {
-    const known = this.#entries.get(keyOf(entry.topic, entry.partition));
+    const known = this.#entries.get(keyOf(entry.topic, entry.partition))?.entry;
     return offsetBytes(entry) - (known === undefined ? 0 : offsetBytes(known));
   }
 
   /** Whether this very entry still stands: a later commit puts its own in its place. */
   holds(entry: OffsetEntry): boolean {
-    return this.#entries.get(keyOf(entry.topic, entry.partition)) === entry;
+    return this.#entries.get(keyOf(entry.topic, entry.partition))?.entry === entry;
+  }
+
+  /** Of the record of the partition's offset in the log; -1 without one. */
+  positionOf({ topic, partition }: TopicPartition): number {
+    return this.#entries.get(keyOf(topic, partition))?.position ?? -1;
   }
 
   delete(topic: string, partition: number): void {
     const key = keyOf(topic, partition);
     const known = this.#entries.get(key);
-    if (known !== undefined) this.#bytes -= offsetBytes(known);
+    if (known !== undefined) this.#bytes -= offsetBytes(known.entry);
     this.#entries.delete(key);
   }
 
-  entries(): IterableIterator<OffsetEntry> {
-    return this.#entries.values();
+  *entries(): Generator<OffsetEntry, void> {
+    for (const { entry } of this.#entries.values()) yield entry;
   }
 }
 

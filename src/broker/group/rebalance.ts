@@ -81,8 +81,8 @@ function rebalanceTimeoutMs(group: Group): number {
 export function prepareRebalance(group: Group, host: GroupHost): void {
   if (group.state !== "PreparingRebalance") {
     const wasEmpty = group.state === "Empty";
+    // Assignments stay until the next ones: members own them until they join again.
     for (const member of group.members.values()) {
-      member.assignment = NO_BYTES;
       replySync(group, member, "REBALANCE_IN_PROGRESS");
     }
     setState(group, "PreparingRebalance", host.nowMs());

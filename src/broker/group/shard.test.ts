@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { consumerHost } from "../../../tests/support/consumer_topics.ts";
 import { testEnv } from "../../../tests/support/test_env.ts";
 import { brokerConfig } from "../../../tests/support/broker_world.ts";
 import { createMemoryLog } from "../../../tests/support/memory_log.ts";
@@ -51,6 +52,7 @@ async function shardOver(
     retentionMs: RETENTION_MS,
     newMemberId: (prefix) => prefix,
     topicExists: () => true,
+    consumers: consumerHost(testEnv().clock),
     memory,
     compactBytesMin: GROUP_COMPACT_BYTES_MIN,
     ...over,
@@ -355,4 +357,82 @@ test("a rebalance does not make offsets expire of topics whose subscriber is onl
   await settle();
   await shard.maintain(COMMITTED_AT_MS + RETENTION_MS);
   assert.equal(offsets.size, 0);
+});
+
+function offsetsOf(shard: Shard): (readonly [partition: number, offset: number])[] {
+  const entry = shard.find("g");
+  return [...entry?.offsets.entries() ?? []]
+    .map(({ partition, offset }) => [partition, offset] as const)
+    .toSorted(([a], [b]) => a - b);
+}
+
+test("a deletion takes commits along that were on their way before it, and none behind it", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await shardOver(log);
+  const entry = shard.findOrCreate("g");
+  await shard.commit(entry, [{ ...offsetOf(1), partition: 1 }]);
+  log.durability = "manual";
+  const at = [0, 1].map((partition) => ({ topic: "t", partition }));
+  const writes = [
+    shard.commit(entry, [offsetOf(5)]),
+    shard.deleteOffsets(entry, at),
+    shard.commit(entry, [{ ...offsetOf(7), partition: 1 }]),
+  ];
+  log.confirm();
+  await Promise.all(writes);
+  assert.deepEqual(offsetsOf(shard), [[1, 7]]);
+  assert.deepEqual(offsetsOf(await shardOver(log)), [[1, 7]]);
+});
+
+test("a deletion of what there is not writes nothing; one that fails deletes nothing", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await shardOver(log);
+  const entry = shard.findOrCreate("g");
+  await shard.commit(entry, [offsetOf(1)]);
+  const end = log.logEndOffset;
+  await shard.deleteOffsets(entry, [{ topic: "t", partition: 9 }]);
+  assert.equal(log.logEndOffset, end);
+  log.refusal = "NOT_LEADER_OR_FOLLOWER";
+  await assert.rejects(shard.deleteOffsets(entry, [{ topic: "t", partition: 0 }]));
+  assert.deepEqual(offsetsOf(shard), [[0, 1]]);
+});
+
+test("commits and deletions in any order, in flight or not: a reload finds what memory has", async () => {
+  const step = fc.record({
+    deletes: fc.boolean(),
+    partitions: fc.uniqueArray(fc.nat(2), { minLength: 1 }),
+    confirms: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+      log.durability = "manual";
+      const shard = await shardOver(log);
+      const model = new Map<number, number>();
+      const writes: Promise<void>[] = [];
+      for (const [n, { deletes, partitions, confirms }] of steps.entries()) {
+        // A group without anything is forgotten.
+        const entry = shard.findOrCreate("g");
+        if (deletes) {
+          const at = partitions.map((partition) => ({ topic: "t", partition }));
+          writes.push(shard.deleteOffsets(entry, at));
+          for (const partition of partitions) model.delete(partition);
+        } else {
+          const offsets = partitions.map((partition) => ({ ...offsetOf(n), partition }));
+          writes.push(shard.commit(entry, offsets));
+          for (const partition of partitions) model.set(partition, n);
+        }
+        if (confirms) {
+          log.confirm();
+          await Promise.all(writes);
+        }
+      }
+      log.confirm();
+      await Promise.all(writes);
+      const expected = [...model].toSorted(([a], [b]) => a - b);
+      assert.deepEqual(offsetsOf(shard), expected);
+      assert.deepEqual(offsetsOf(await shardOver(log)), expected);
+    }),
+    { numRuns: 200 },
+  );
 });

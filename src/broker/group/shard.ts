@@ -7,10 +7,18 @@ import { assert } from "../../lib/assert.ts";
 import { FaultError, messageOf } from "../../lib/errors.ts";
 import { GROUP_LOAD_BYTES } from "../../lib/limits.ts";
 import type { Uuid } from "../../lib/uuid.ts";
-import type { PartitionLog } from "../../log/partition_log.ts";
-import { buildBatch, isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
+import type { PartitionLog, Verification } from "../../log/partition_log.ts";
+import type { ErrorName } from "../../protocol/error_code.ts";
+import {
+  type BatchHeader,
+  isControlBatch,
+  isTransactionalBatch,
+  readBatchHeader,
+} from "../../protocol/record_batch.ts";
 import { readRecords } from "../../protocol/record.ts";
-import { expiredOffsets } from "./expiry.ts";
+import type { ConsumerHost, LiveGroup } from "./consumer/live.ts";
+import { tombstonesOf } from "./consumer/records.ts";
+import { ShardSide } from "./consumer/shard_side.ts";
 import {
   createGroup,
   type Group,
@@ -19,12 +27,14 @@ import {
   nextDeadline,
 } from "./group.ts";
 import { tick } from "./membership.ts";
-import { groupBytes, type GroupMemory } from "./memory.ts";
-import { type OffsetEntry, OffsetTable } from "./offset_table.ts";
+import { entryBytes, type GroupEntry, growthBy, isUnused } from "./group_entry.ts";
+import type { GroupMemory } from "./memory.ts";
+import { type OffsetEntry, OffsetTable, type TopicPartition } from "./offset_table.ts";
 import { joinError, removeAllWaiting } from "./rebalance.ts";
+import { appendRecords } from "./shard_log.ts";
+import { ShardMaintenance } from "./shard_maintenance.ts";
+import { TxnOffsets, type TxnProducer } from "./txn_offsets.ts";
 import {
-  batchesOf,
-  bytesOf,
   groupRecord,
   groupTombstone,
   type KeyValue,
@@ -32,6 +42,8 @@ import {
   offsetTombstone,
   readGroupRecord,
 } from "./records.ts";
+
+export type { GroupEntry } from "./group_entry.ts";
 
 export interface ShardOptions {
   readonly env: Env;
@@ -43,45 +55,22 @@ export interface ShardOptions {
   readonly memory: GroupMemory;
   /** Whether a topic still exists; offsets of deleted ones are dropped. */
   readonly topicExists: (topicId: Uuid) => boolean;
+  /** For groups of the consumer protocol. */
+  readonly consumers: ConsumerHost;
   /** A smaller log is not rewritten. */
   readonly compactBytesMin: number;
-}
-
-export interface GroupEntry {
-  readonly group: Group;
-  readonly offsets: OffsetTable;
-  /** The group's newest durable record: what a reload finds, whatever the group does meanwhile. */
-  record: KeyValue | null;
-  /** Commits and records that are in the log and not yet in what stands above. */
-  writes: number;
-  /** What it counts for in the node's memory. */
-  bytes: number;
-  cancelTimer: () => void;
-}
-
-/** Nobody ever was in it and nothing of it is stored: it needs no tombstone. */
-function isUnused({ group, offsets, writes }: GroupEntry): boolean {
-  return group.generation === 0 && group.members.size === 0 && group.pending.size === 0 &&
-    offsets.size === 0 && writes === 0;
-}
-
-/** The log is rewritten when it is this many times larger than what is alive in it. */
-const HOLLOW_FACTOR = 4;
-
-function entryBytes({ group, offsets, record }: GroupEntry): number {
-  return groupBytes(group) + offsets.bytes + (record === null ? 0 : bytesOf(record));
-}
-
-function growthBy({ offsets: table }: GroupEntry, offsets: readonly OffsetEntry[]): number {
-  return offsets.reduce((sum, offset) => sum + table.growth(offset), 0);
 }
 
 export class Shard {
   readonly log: PartitionLog;
   readonly host: GroupHost;
+  /** Offsets in open transactions. */
+  readonly pending: TxnOffsets;
+  /** Groups of the consumer protocol. */
+  readonly consumers: ShardSide;
+  readonly #maintenance: ShardMaintenance;
   readonly #options: ShardOptions;
   readonly #groups = new Map<string, GroupEntry>();
-  #compacting = false;
   #closed = false;
   #stored: Promise<void> = Promise.resolve();
 
@@ -89,6 +78,16 @@ export class Shard {
     this.#options = options;
     this.log = options.log;
     const { env } = options;
+    this.pending = new TxnOffsets({
+      env,
+      log: options.log,
+      memory: options.memory,
+      ended: ({ groupId, entry, position }, commit) => {
+        const found = this.findOrCreate(groupId);
+        if (commit) found.offsets.set(entry, position);
+        this.reschedule(found);
+      },
+    });
     this.host = {
       settings: options.settings,
       nowMs: () => env.clock.nowMs(),
@@ -97,6 +96,17 @@ export class Shard {
       hasRoom: (bytes) => options.memory.hasRoom(bytes),
       store: (group) => this.#store(group),
     };
+    this.consumers = new ShardSide({
+      env,
+      log: options.log,
+      host: this.host,
+      consumers: options.consumers,
+      find: (groupId) => this.find(groupId),
+      findOrCreate: (groupId) => this.findOrCreate(groupId),
+      forget: (groupId) => this.#forget(groupId),
+      close: () => this.close(),
+    });
+    this.#maintenance = new ShardMaintenance(this, options);
   }
 
   #store(group: Group): Promise<void> {
@@ -144,6 +154,7 @@ export class Shard {
     old?.cancelTimer();
     const entry = {
       group,
+      consumer: null,
       offsets: old?.offsets ?? new OffsetTable(),
       record,
       writes: old?.writes ?? 0,
@@ -158,42 +169,56 @@ export class Shard {
   async load(): Promise<void> {
     const { log } = this;
     for (let at = log.logStartOffset; at < log.highWatermark;) {
-      const read = await log.read(at, { bytesMax: GROUP_LOAD_BYTES, isolation: "committed" });
+      const read = await log.read(at, {
+        bytesMax: GROUP_LOAD_BYTES,
+        isolation: "uncommitted",
+        isOpening: true,
+      });
       if (read === null || !read.ok) {
         throw new FaultError("closed", "Cannot load groups: the log moved", { retriable: true });
       }
       if (read.batches.length === 0) break;
       for (const batch of read.batches) at = this.#replay(batch);
     }
+    this.consumers.loaded();
     for (const entry of Array.from(this.#groups.values())) this.reschedule(entry);
   }
 
   #replay(batch: Uint8Array): number {
     const header = readBatchHeader(batch);
-    if (!isControlBatch(header)) {
-      for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
-        if (key !== null) this.#apply(key, value);
+    if (isControlBatch(header)) this.pending.replayMarker(header, batch);
+    else {
+      for (const { key, value, offset } of readRecords(batch, this.#options.env.codecs)) {
+        if (key !== null) this.#apply(key, value, header, offset);
       }
     }
     return header.baseOffset + header.lastOffsetDelta + 1;
   }
 
   /** What is in the log is true; a record that does not parse is named and passed over. */
-  #apply(key: Uint8Array, value: Uint8Array | null): void {
+  #apply(key: Uint8Array, value: Uint8Array | null, header: BatchHeader, position: number): void {
     try {
       const record = readGroupRecord(key, value, this.host.monotonicMs());
       if (record.kind === "group") {
-        if (record.group === null) this.#forget(record.groupId);
+        if (record.group === null) this.consumers.replayClassicEnd(record.groupId);
         // Views of the batch would pin all of it for as long as the group lives.
         else this.#put(record.group, { key: key.slice(), value: value?.slice() ?? null });
       } else if (record.kind === "offset") {
-        const { offsets } = this.findOrCreate(record.groupId);
-        if (record.entry === null) offsets.delete(record.at.topic, record.at.partition);
-        else offsets.set(record.entry);
-      }
+        const { groupId, at, entry } = record;
+        const { offsets } = this.findOrCreate(groupId);
+        if (entry === null) this.#drop(groupId, offsets, at);
+        else if (!isTransactionalBatch(header)) offsets.set(entry, position);
+        else this.pending.replay(header.producerId, { groupId, entry, position });
+      } else this.consumers.replay(key, value);
     } catch (error) {
       this.#options.env.log.log("warn", "group-record-unreadable", { reason: messageOf(error) });
     }
+  }
+
+  /** A deleted offset is gone for open transactions as well. */
+  #drop(groupId: string, offsets: OffsetTable, at: TopicPartition): void {
+    offsets.delete(at.topic, at.partition);
+    this.pending.drop(groupId, at);
   }
 
   #forget(groupId: string): void {
@@ -218,26 +243,7 @@ export class Shard {
 
   /** Resolves when the records are durable. Throws FaultError. */
   async append(records: readonly KeyValue[]): Promise<void> {
-    const { env } = this.#options;
-    const timestampMs = env.clock.nowMs();
-    const waits: Promise<void>[] = [];
-    for (const part of batchesOf(records)) {
-      const batch = buildBatch({
-        records: part.map(({ key, value }) => ({ key, value, headers: [], timestampMs })),
-        codec: null,
-        codecs: env.codecs,
-      });
-      const appended = this.log.append(batch);
-      if (!appended.ok) {
-        throw new FaultError("overloaded", `Cannot store the group: ${appended.error}`, {
-          retriable: true,
-        });
-      }
-      // When a later batch is refused nobody waits for this one any more.
-      appended.durable.catch(() => {});
-      waits.push(appended.durable);
-    }
-    await Promise.all(waits);
+    await appendRecords(this.#options.env, this.log, records).durable;
   }
 
   /** Whether the offsets may be added to what the node's groups hold. */
@@ -252,11 +258,51 @@ export class Shard {
     entry.writes += 1;
     memory.change(growth);
     try {
-      await this.append(offsets.map((offset) => offsetRecord(entry.group.groupId, offset)));
-      for (const offset of offsets) entry.offsets.set(offset);
+      const records = offsets.map((offset) => offsetRecord(entry.group.groupId, offset));
+      const { first, durable } = appendRecords(this.#options.env, this.log, records);
+      await durable;
+      for (const [at, offset] of offsets.entries()) entry.offsets.set(offset, first + at);
     } finally {
       entry.writes -= 1;
       memory.change(-growth);
+      this.reschedule(entry);
+    }
+  }
+
+  /** Offsets inside a transaction. Returns the log's refusal; throws FaultError. */
+  async commitPending(
+    entry: GroupEntry,
+    producer: TxnProducer,
+    offsets: readonly OffsetEntry[],
+    verification: Verification | null,
+  ): Promise<ErrorName> {
+    entry.writes += 1;
+    try {
+      return await this.pending.append(entry.group.groupId, producer, offsets, verification);
+    } finally {
+      entry.writes -= 1;
+      this.reschedule(entry);
+    }
+  }
+
+  /** Forgets offsets, durably; one that is committed behind the tombstones stays. Throws FaultError. */
+  async deleteOffsets(entry: GroupEntry, of: readonly TopicPartition[]): Promise<void> {
+    const { group: { groupId }, offsets } = entry;
+    // A commit that is on its way to the log stands before the tombstone.
+    const known = of.filter((at) =>
+      entry.writes > 0 || offsets.positionOf(at) >= 0 || this.pending.has(groupId, at)
+    );
+    if (known.length === 0) return;
+    entry.writes += 1;
+    try {
+      const tombstones = known.map((at) => offsetTombstone(groupId, at));
+      const { first, durable } = appendRecords(this.#options.env, this.log, tombstones);
+      await durable;
+      for (const at of known) {
+        if (offsets.positionOf(at) < first) this.#drop(groupId, offsets, at);
+      }
+    } finally {
+      entry.writes -= 1;
       this.reschedule(entry);
     }
   }
@@ -267,11 +313,19 @@ export class Shard {
    */
   async delete(entry: GroupEntry): Promise<void> {
     const { groupId } = entry.group;
-    const tombstones = [...entry.offsets.entries()].map((offset) =>
+    const pending = this.pending.of(groupId);
+    const tombstones = [...entry.offsets.entries(), ...pending].map((offset) =>
       offsetTombstone(groupId, offset)
     );
-    const stored = this.append([...tombstones, groupTombstone(groupId)]);
+    const ends = entry.consumer === null ? [] : tombstonesOf(entry.consumer.group);
+    const isClassic = entry.consumer === null || entry.record !== null;
+    const stored = this.append([
+      ...tombstones,
+      ...(isClassic ? [groupTombstone(groupId)] : []),
+      ...ends,
+    ]);
     this.#forget(groupId);
+    for (const at of pending) this.#drop(groupId, entry.offsets, at);
     try {
       await stored;
     } catch (error) {
@@ -289,82 +343,31 @@ export class Shard {
     entry.cancelTimer();
     this.#recount(entry);
     if (this.#groups.get(entry.group.groupId) !== entry) return;
-    if (isUnused(entry)) return this.#forget(entry.group.groupId);
-    const deadlineMs = nextDeadline(entry.group);
+    this.consumers.review(entry);
+    if (isUnused(entry) && !this.pending.hasGroup(entry.group.groupId)) {
+      return this.#forget(entry.group.groupId);
+    }
+    const { consumer } = entry;
+    const deadlineMs = consumer === null ? nextDeadline(entry.group) : consumer.nextDeadline;
     if (deadlineMs === null || this.#closed) return;
     const delayMs = Math.max(0, deadlineMs - this.host.monotonicMs());
     entry.cancelTimer = this.#options.env.clock.after(delayMs, () => {
-      tick(entry.group, this.host);
+      if (consumer === null) tick(entry.group, this.host);
+      else this.#tickConsumer(consumer);
       this.reschedule(entry);
     });
   }
 
+  #tickConsumer(consumer: LiveGroup): void {
+    const gone = consumer.tick();
+    if (gone.length === 0) return;
+    const fields = { group: consumer.group.groupId, members: gone.length };
+    this.#options.env.log.log("info", "group-members-fenced", fields);
+  }
+
   /** Expires offsets and rewrites a hollow log. Writes nothing when there is nothing to do. */
-  async maintain(nowMs: number): Promise<void> {
-    for (const entry of Array.from(this.#groups.values())) {
-      if (this.#closed) return;
-      // A tombstone for a group that was deleted meanwhile would take along a new one of that name.
-      if (this.#groups.get(entry.group.groupId) === entry) await this.#expire(entry, nowMs);
-    }
-    if (!this.#closed) await this.#compact();
-  }
-
-  async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
-    const { group, offsets } = entry;
-    // A tombstone behind a commit that is under way would take the new offset along.
-    if (entry.writes > 0) return;
-    const expired = expiredOffsets(group, offsets, nowMs, this.#options.retentionMs);
-    const gone = [...offsets.entries()].filter(({ topicId }) =>
-      !this.#options.topicExists(topicId)
-    );
-    const dropped = new Set([...expired, ...gone]);
-    const empty = group.state === "Empty" && group.pending.size === 0;
-    if (empty && dropped.size === offsets.size) return await this.delete(entry);
-    if (dropped.size === 0) return;
-    await this.append([...dropped].map((offset) => offsetTombstone(group.groupId, offset)));
-    for (const offset of dropped) {
-      if (offsets.holds(offset)) offsets.delete(offset.topic, offset.partition);
-    }
-    this.#recount(entry);
-  }
-
-  /** What was written may be durable and still a step away from its entry. */
-  get #isWriting(): boolean {
-    return [...this.#groups.values()].some(({ writes }) => writes > 0);
-  }
-
-  /**
-   * The records that a reload would find now. A group in a rebalance is not what may be stored: it has a
-   * generation and no assignments, and would come back stable with nobody to consume.
-   */
-  #alive(): KeyValue[] {
-    return [...this.#groups.values()].flatMap(({ group, offsets, record }) => [
-      ...[...offsets.entries()].map((offset) => offsetRecord(group.groupId, offset)),
-      ...(record === null ? [] : [record]),
-    ]);
-  }
-
-  /**
-   * Writes all that is alive once more and cuts the log before it. The start of the rewrite is taken
-   * in the same stretch as the picture, so nothing that came later can be lost.
-   */
-  async #compact(): Promise<void> {
-    const { log } = this;
-    if (this.#compacting || log.sizeBytes < this.#options.compactBytesMin) return;
-    // What is being written is not in the entries yet, so the log must be at rest.
-    if (log.highWatermark !== log.logEndOffset || this.#isWriting) return;
-    const alive = this.#alive();
-    const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
-    if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;
-    this.#compacting = true;
-    try {
-      const start = log.logEndOffset;
-      await this.append(alive);
-      await log.deleteRecords(start);
-      this.#options.env.log.log("debug", "group-log-rewritten", { bytes, start });
-    } finally {
-      this.#compacting = false;
-    }
+  maintain(nowMs: number): Promise<void> {
+    return this.#maintenance.run(nowMs);
   }
 
   /** Everybody who waits is sent to look for the coordinator again. */
@@ -377,5 +380,6 @@ export class Shard {
       this.#count(entry, 0);
     }
     this.#groups.clear();
+    this.pending.clear();
   }
 }

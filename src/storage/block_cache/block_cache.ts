@@ -6,6 +6,7 @@
 import type { Env } from "../../env/env.ts";
 import type { NodeId, Offset, StreamId } from "../../lib/brand.ts";
 import { FaultError } from "../../lib/errors.ts";
+import { OPEN_READ_BYTES_MAX } from "../../lib/limits.ts";
 import { dataKey } from "../../object/object_key.ts";
 import type { ObjectStore } from "../../object/object_store.ts";
 import { Collector } from "../cache/record_run.ts";
@@ -15,17 +16,21 @@ import type { ReadOptions } from "../storage.ts";
 import type { StreamRecord } from "../stream_record.ts";
 import type { Learned } from "../written_index.ts";
 import { BlockFinder } from "./block_finder.ts";
+import { BlockStore } from "./block_store.ts";
 import { DataBlockCache } from "./data_block_cache.ts";
-import { IndexCache } from "./index_cache.ts";
+import { type CachedIndexes, cachedIndexes, IndexCache } from "./index_cache.ts";
 import { LossAlarm } from "./loss_alarm.ts";
 import { Prefetcher } from "./prefetcher.ts";
-import { RangeIndex } from "./range_index.ts";
+import { RangeIndex, type RangeTables, rangeTables } from "./range_index.ts";
+import { RangeTable } from "./range_table.ts";
 import { SparseIndexes } from "./sparse_indexes.ts";
 import { type StreamReader, StreamReaders } from "./stream_readers.ts";
 
 export interface BlockCacheOptions {
   readonly env: Env;
   readonly store: ObjectStore;
+  /** The same, for reads of what opens; `store` when absent. */
+  readonly openStore?: ObjectStore;
   readonly clusterId: string;
   /** Whose stream set objects are learned here, and whose sparse index is kept. */
   readonly nodeId: NodeId;
@@ -38,53 +43,73 @@ export interface BlockCacheOptions {
   readonly sparseObjectsMin?: number;
 }
 
+/** A way to the store, with loads of its own: who joins a load waits as long as whoever began it. */
+interface Lane {
+  readonly finder: BlockFinder;
+  readonly blocks: DataBlockCache;
+  readonly prefetcher: Prefetcher;
+}
+
 export class BlockCache {
   readonly #options: BlockCacheOptions;
-  readonly #indexes: IndexCache;
+  readonly #indexes: CachedIndexes;
+  readonly #tables: RangeTables;
+  readonly #blocks: BlockStore;
   readonly #sparse: SparseIndexes;
-  readonly #ranges: RangeIndex;
-  readonly #finder: BlockFinder;
-  readonly #blocks: DataBlockCache;
+  readonly #serving: Lane;
+  readonly #opening: Lane;
   readonly #readers: StreamReaders;
-  readonly #prefetcher: Prefetcher;
   readonly #alarm: LossAlarm;
 
   constructor(options: BlockCacheOptions) {
-    const { env, store, clusterId, objects, blockBytesMax: bytesMax } = options;
+    const { env, store, openStore = store, blockBytesMax } = options;
     this.#options = options;
-    this.#indexes = new IndexCache(store, clusterId, options.indexBytesMax);
+    this.#indexes = cachedIndexes(options.indexBytesMax);
+    this.#tables = rangeTables(options.rangeBytesMax);
+    this.#blocks = new BlockStore(blockBytesMax);
     this.#sparse = new SparseIndexes(options);
-    this.#ranges = new RangeIndex(objects, this.#indexes, this.#sparse, options.rangeBytesMax);
-    this.#finder = new BlockFinder(objects, this.#indexes, this.#ranges);
-    this.#blocks = new DataBlockCache({ store, clusterId, clock: env.clock, bytesMax });
+    this.#serving = this.#lane(store, blockBytesMax);
+    this.#opening = this.#lane(openStore, OPEN_READ_BYTES_MAX);
     this.#readers = new StreamReaders(env.clock);
-    this.#prefetcher = new Prefetcher(env, this.#finder, this.#blocks);
     this.#alarm = new LossAlarm(env);
   }
 
+  #lane(store: ObjectStore, inFlightMax: number): Lane {
+    const { env, clusterId, objects, blockBytesMax: bytesMax } = this.#options;
+    const indexes = new IndexCache(store, clusterId, this.#indexes);
+    const ranges = new RangeIndex(objects, indexes, this.#sparse.reader(store), this.#tables);
+    const finder = new BlockFinder(objects, indexes, ranges);
+    const kept = { blocks: this.#blocks, bytesMax, inFlightMax };
+    const blocks = new DataBlockCache({ store, clusterId, clock: env.clock, ...kept });
+    return { finder, blocks, prefetcher: new Prefetcher(env, finder, blocks) };
+  }
+
   get bytes(): number {
-    return this.#blocks.bytes + this.#indexes.bytes + this.#ranges.bytes;
+    return this.#blocks.bytes + this.#indexes.weight + this.#tables.weight + this.#sparse.bytes;
   }
 
   /** Objects that this node has just committed: nobody has to read what is in them. */
   learn({ streamSetObject, indexes }: Learned): void {
-    for (const { objectId, index } of indexes) this.#indexes.learn(objectId, index);
+    for (const { objectId, index } of indexes) this.#indexes.set(objectId, index);
     if (streamSetObject === null) return;
-    this.#ranges.learn(streamSetObject.objectId, streamSetObject.ranges);
+    this.#tables.set(streamSetObject.objectId, new RangeTable(streamSetObject.ranges));
+    this.#sparse.changed((id) => this.#tables.peek(id));
   }
 
   /** Begins nothing in the background any more. */
   close(): void {
     this.#sparse.close();
-    this.#prefetcher.close();
+    this.#serving.prefetcher.close();
+    this.#opening.prefetcher.close();
   }
 
   async read(
     stream: StreamId,
     start: Offset,
     end: Offset,
-    { bytesMax, signal }: ReadOptions,
+    { bytesMax, signal, isOpening = false }: ReadOptions,
   ): Promise<readonly StreamRecord[]> {
+    const lane = isOpening ? this.#opening : this.#serving;
     const collector = new Collector(start, end, bytesMax);
     const reader = this.#readers.take(stream, start);
     let misses = 0;
@@ -92,7 +117,7 @@ export class BlockCache {
       throwIfAborted(signal);
       const before = collector.next;
       try {
-        misses += await this.#readSome(stream, end, collector);
+        misses += await this.#readSome(lane, stream, end, collector);
       } catch (error) {
         // What lies before a damaged or lost place is read as ever; who goes on there hears of it.
         if (collector.records.length === 0) throw error;
@@ -101,26 +126,37 @@ export class BlockCache {
       // The budget may be too small for one more record: that is the end, not a gap.
       if (collector.next === before) break;
     }
-    this.#follow(reader, collector.next, end, misses);
+    this.#follow(lane, reader, collector.next, end, misses);
     return collector.records;
   }
 
   /** A first read may be the only one: what lies behind it is read for who comes again. */
-  #follow(reader: StreamReader, next: Offset, end: Offset, misses: number): void {
+  #follow(
+    { prefetcher }: Lane,
+    reader: StreamReader,
+    next: Offset,
+    end: Offset,
+    misses: number,
+  ): void {
     if (misses > 0) reader.ahead.missed();
     this.#readers.give(reader, next);
     if (!reader.isSequential) return;
     const committed = this.#options.streams.viewStream(reader.stream)?.end ?? 0;
-    this.#prefetcher.follow(reader, next, Math.min(end, committed));
+    prefetcher.follow(reader, next, Math.min(end, committed));
   }
 
   /** One object's share. Adds at least one record, unless the budget forbids it. Returns its misses. */
-  async #readSome(stream: StreamId, end: Offset, collector: Collector): Promise<number> {
+  async #readSome(
+    { finder, blocks }: Lane,
+    stream: StreamId,
+    end: Offset,
+    collector: Collector,
+  ): Promise<number> {
     const at = collector.next;
     const read = async (): Promise<number | null> => {
-      const found = await this.#finder.find(stream, at, end, collector.bytesLeft);
+      const found = await finder.find(stream, at, end, collector.bytesLeft);
       if (found === null) return null;
-      const { records, misses } = await this.#blocks.get(found.objectId, found.entries);
+      const { records, misses } = await blocks.get(found.objectId, found.entries);
       for (const some of records) collector.addAll(some);
       this.#count("miss", misses);
       this.#count("hit", found.entries.length - misses);

@@ -208,6 +208,44 @@ describe("hot and cold reads", () => {
     assert.equal(answered, 0, "no cold read had its answer meanwhile");
   });
 
+  test("what opens is read while every cold read hangs, the same objects too", async () => {
+    const world = new CompactionWorld();
+    const node = await world.start();
+    await world.createStreams(node, 2);
+    for (let i = 0; i < 20; i++) {
+      await world.upload(node, [0, 1].flatMap((stream) => world.next(stream, [10, 1_000])));
+    }
+    let hanging = 0;
+    const get: ObjectStore["get"] = () => {
+      hanging += 1;
+      return new Promise(() => {});
+    };
+    const cache = new BlockCache({
+      env: node.env,
+      store: { ...node.store, get },
+      openStore: node.store,
+      clusterId: COMPACTION_CLUSTER,
+      nodeId: COMPACTION_NODE,
+      objects: node.managers.objects,
+      streams: node.managers.streams,
+      blockBytesMax: 1e6,
+      indexBytesMax: 1e6,
+      rangeBytesMax: 1e6,
+    });
+    const read = (at: number, isOpening: boolean) =>
+      cache.read(S0, at, at + 1, { bytesMax: 1, isOpening });
+    let answered = 0;
+    const cold = (at: number) => void read(at, false).finally(() => void answered++);
+    for (let at = 0; at < 20; at++) cold(at);
+    await world.clock.settle();
+    const opened = await world.drive(read(15, true));
+    assert.deepEqual(bases(opened), [10]);
+    for (let at = 0; at < 20; at++) await world.drive(read(at, true));
+    assert.ok(hanging > 0);
+    assert.equal(answered, 0);
+    assert.deepEqual(bases(await world.drive(read(5, false))), [0], "what was read is for all");
+  });
+
   test("permits of reads are not those of the WAL and of uploads", async () => {
     const world = new CompactionWorld();
     const hang = new Promise<never>(() => {});

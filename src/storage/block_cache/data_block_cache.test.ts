@@ -119,7 +119,9 @@ test("a block that a reader waits for is not read ahead any more, whoever asked 
     store: { ...memory, get },
     clusterId: "X",
     clock,
+    blocks: new BlockStore(1e6),
     bytesMax: 1e6,
+    inFlightMax: 1e6,
   });
   const entries = [layout.indexBlock.entry(0), layout.indexBlock.entry(1)];
   let dropped = 0;

@@ -8,7 +8,7 @@ import type { IndexEntry } from "../format/index_block.ts";
 import { corrupt, decodeRecords } from "../format/object_reader.ts";
 import { MissingObject } from "../missing_object.ts";
 import { endOffset, type StreamRecord } from "../stream_record.ts";
-import { BlockStore, type DataBlock } from "./block_store.ts";
+import type { BlockStore, DataBlock } from "./block_store.ts";
 import { RangeReads } from "./range_reads.ts";
 
 /** So that what was read stays in memory too, for the next reader. */
@@ -18,8 +18,11 @@ export interface DataBlockCacheOptions {
   readonly store: ObjectStore;
   readonly clusterId: string;
   readonly clock: Clock;
-  /** Of what is kept; as much again may be on its way. */
+  /** What is kept, whoever has read it. */
+  readonly blocks: BlockStore;
+  /** Of what is kept. */
   readonly bytesMax: number;
+  readonly inFlightMax: number;
 }
 
 export interface BlocksRead {
@@ -45,12 +48,8 @@ export class DataBlockCache {
 
   constructor(options: DataBlockCacheOptions) {
     this.#options = options;
-    this.#blocks = new BlockStore(options.bytesMax);
-    this.#reads = new RangeReads(options.store, options.bytesMax);
-  }
-
-  get bytes(): number {
-    return this.#blocks.bytes;
+    this.#blocks = options.blocks;
+    this.#reads = new RangeReads(options.store, options.inFlightMax);
   }
 
   /** Bytes that may be read ahead now: none while reads wait for their turn. */

@@ -20,25 +20,23 @@ export interface HeldIndex {
   readonly until: Offset;
 }
 
+/** What is known of objects, however it was read. */
+export type CachedIndexes = Lru<ObjectId, IndexBlock | CompositeIndex>;
+
+export function cachedIndexes(bytesMax: number): CachedIndexes {
+  return new Lru(bytesMax, (index) => index.bytes);
+}
+
 export class IndexCache {
   readonly #store: ObjectStore;
   readonly #clusterId: string;
-  readonly #cached: Lru<ObjectId, IndexBlock | CompositeIndex>;
+  readonly #cached: CachedIndexes;
   readonly #loads = new SingleFlight<ObjectId, IndexBlock | CompositeIndex>();
 
-  constructor(store: ObjectStore, clusterId: string, bytesMax: number) {
+  constructor(store: ObjectStore, clusterId: string, cached: CachedIndexes) {
     this.#store = store;
     this.#clusterId = clusterId;
-    this.#cached = new Lru(bytesMax, (index) => index.bytes);
-  }
-
-  get bytes(): number {
-    return this.#cached.weight;
-  }
-
-  /** Of an object that was just written. */
-  learn(id: ObjectId, index: IndexBlock | CompositeIndex): void {
-    this.#cached.set(id, index);
+    this.#cached = cached;
   }
 
   /** Null when a composite links to nothing that holds the offset. Throws MissingObject. */

@@ -9,11 +9,18 @@ import { isFault } from "../../lib/errors.ts";
 import { INDEX_LOADS_IN_FLIGHT_MAX } from "../../lib/limits.ts";
 import { Lru } from "../../lib/lru.ts";
 import { MissingObject } from "../missing_object.ts";
-import type { ObjectManager, StreamRange, StreamSetRef } from "../ports.ts";
+import type { ObjectManager, StreamSetRef } from "../ports.ts";
 import type { IndexCache } from "./index_cache.ts";
 import { RangeTable } from "./range_table.ts";
 import { searchSteps } from "./search_steps.ts";
-import type { SparseIndexes } from "./sparse_indexes.ts";
+import type { SparseReader } from "./sparse_indexes.ts";
+
+/** What is known of stream set objects, however it was read. */
+export type RangeTables = Lru<ObjectId, RangeTable>;
+
+export function rangeTables(bytesMax: number): RangeTables {
+  return new Lru(bytesMax, (table) => table.bytes);
+}
 
 interface Searched {
   readonly found: StreamSetRef | null;
@@ -24,29 +31,19 @@ interface Searched {
 export class RangeIndex {
   readonly #objects: Pick<ObjectManager, "streamSetObjects">;
   readonly #indexes: IndexCache;
-  readonly #sparse: SparseIndexes;
-  readonly #tables: Lru<ObjectId, RangeTable>;
+  readonly #sparse: SparseReader;
+  readonly #tables: RangeTables;
 
   constructor(
     objects: Pick<ObjectManager, "streamSetObjects">,
     indexes: IndexCache,
-    sparse: SparseIndexes,
-    bytesMax: number,
+    sparse: SparseReader,
+    tables: RangeTables,
   ) {
     this.#objects = objects;
     this.#indexes = indexes;
     this.#sparse = sparse;
-    this.#tables = new Lru(bytesMax, (table) => table.bytes);
-  }
-
-  get bytes(): number {
-    return this.#tables.weight + this.#sparse.bytes;
-  }
-
-  /** An object of ours: known without reading it. */
-  learn(id: ObjectId, ranges: readonly StreamRange[]): void {
-    this.#tables.set(id, new RangeTable(ranges));
-    this.#sparse.changed((other) => this.#tables.peek(other));
+    this.#tables = tables;
   }
 
   /**

@@ -202,40 +202,41 @@ describe("sparse index of another node", () => {
       gets += 1;
       return store.get(key, options);
     };
+    const counted = { ...store, get };
     const indexes = new SparseIndexes({
       env: testEnv({ clock }),
-      store: { ...store, get },
+      store: counted,
       clusterId: COMPACTION_CLUSTER,
       objects: { streamSetObjects: () => [] },
       nodeId: COMPACTION_NODE,
     });
-    return { clock, indexes, gets: () => gets };
+    return { clock, reader: indexes.reader(counted), gets: () => gets };
   }
 
   test("NodeRangeIndexCacheTest: read once, and again after its time at the earliest", async () => {
-    const { clock, indexes, gets } = await other();
-    assert.equal(indexes.of(OTHER), null);
-    await Promise.all([indexes.refresh(OTHER), indexes.refresh(OTHER)]);
-    assert.equal(indexes.of(OTHER)?.floor(streamId(0), 70)?.objectId, 99);
+    const { clock, reader, gets } = await other();
+    assert.equal(reader.of(OTHER), null);
+    await Promise.all([reader.refresh(OTHER), reader.refresh(OTHER)]);
+    assert.equal(reader.of(OTHER)?.floor(streamId(0), 70)?.objectId, 99);
     await clock.advance(59_999);
-    await indexes.refresh(OTHER);
+    await reader.refresh(OTHER);
     assert.equal(gets(), 1);
     await clock.advance(1);
-    await indexes.refresh(OTHER);
+    await reader.refresh(OTHER);
     assert.equal(gets(), 2);
   });
 
   test("one that is not there is not asked for again at once", async () => {
-    const { indexes, gets } = await other();
-    for (let i = 0; i < 5; i++) await indexes.refresh(nodeId(7));
-    assert.deepEqual([gets(), indexes.of(nodeId(7))?.bytes], [1, 0]);
+    const { reader, gets } = await other();
+    for (let i = 0; i < 5; i++) await reader.refresh(nodeId(7));
+    assert.deepEqual([gets(), reader.of(nodeId(7))?.bytes], [1, 0]);
   });
 
   test("those of many nodes are bounded", async () => {
-    const { indexes } = await other();
-    await indexes.refresh(OTHER);
-    for (let id = 100; id < 120; id++) await indexes.refresh(nodeId(id));
-    assert.equal(indexes.of(OTHER), null);
+    const { reader } = await other();
+    await reader.refresh(OTHER);
+    for (let id = 100; id < 120; id++) await reader.refresh(nodeId(id));
+    assert.equal(reader.of(OTHER), null);
   });
 });
 

@@ -42,12 +42,20 @@ interface Held {
   readonly readAtMs: number;
 }
 
+/** Sparse indexes, read through one view of the store. */
+export interface SparseReader {
+  /** What is known of a node now. */
+  of(node: NodeId): SparseIndex | null;
+  /** Reads the node's index, unless it was read lately. Never throws: without it the search is longer. */
+  refresh(node: NodeId): Promise<void>;
+}
+
 export class SparseIndexes {
   readonly #options: SparseIndexesOptions;
   readonly #bytesMax: number;
   /** Of other nodes. */
   readonly #others = new Lru<NodeId, Held>(SPARSE_INDEXES_MAX, () => 1);
-  readonly #loads = new SingleFlight<NodeId, SparseIndex>();
+  readonly #reader: SparseReader;
   /** Null until the one that an earlier incarnation left is read. */
   #own: SparseIndex | null = null;
   #changes = 0;
@@ -57,6 +65,7 @@ export class SparseIndexes {
   constructor(options: SparseIndexesOptions) {
     this.#options = options;
     this.#bytesMax = options.bytesMax ?? SPARSE_INDEX_BYTES_MAX;
+    this.#reader = this.reader(options.store);
   }
 
   get bytes(): number {
@@ -64,21 +73,33 @@ export class SparseIndexes {
     return (this.#own?.bytes ?? 0) + others;
   }
 
-  /** What is known of a node now. */
-  of(node: NodeId): SparseIndex | null {
+  /** With loads of its own: it waits for nobody who reads through another one. */
+  reader(store: ObjectStore): SparseReader {
+    const loads = new SingleFlight<NodeId, SparseIndex>();
+    return {
+      of: (node) => this.#of(node),
+      refresh: (node) => this.#refresh(node, store, loads),
+    };
+  }
+
+  #of(node: NodeId): SparseIndex | null {
     if (node === this.#options.nodeId) return this.#own;
     return this.#others.get(node)?.index ?? null;
   }
 
-  /** Reads the node's index, unless it was read lately. Never throws: without it the search is longer. */
-  async refresh(node: NodeId): Promise<void> {
+  async #refresh(
+    node: NodeId,
+    store: ObjectStore,
+    loads: SingleFlight<NodeId, SparseIndex>,
+  ): Promise<void> {
     const isOwn = node === this.#options.nodeId;
     if (isOwn ? this.#own !== null : this.#isFresh(node)) return;
     try {
-      await this.#loads.run(node, async () => {
-        const index = await this.#load(node);
+      await loads.run(node, async () => {
+        const index = await this.#load(node, store);
         const readAtMs = this.#options.env.clock.monotonicMs();
-        if (isOwn) this.#own = index;
+        // Another reader may have been first, and what was committed meanwhile is in that one.
+        if (isOwn) this.#own ??= index;
         else this.#others.set(node, { index, readAtMs });
         return index;
       });
@@ -94,8 +115,8 @@ export class SparseIndexes {
   }
 
   /** An object that is not there, or none of ours, is an empty index. */
-  async #load(node: NodeId): Promise<SparseIndex> {
-    const { store, clusterId } = this.#options;
+  async #load(node: NodeId, store: ObjectStore): Promise<SparseIndex> {
+    const { clusterId } = this.#options;
     const range = { start: 0, end: SPARSE_INDEX_OBJECT_BYTES_MAX };
     const got = await store.get(sparseIndexKey(clusterId, node), { range });
     if (got === null) return new SparseIndex(this.#bytesMax);
@@ -129,7 +150,7 @@ export class SparseIndexes {
 
   async #write(tableOf: (id: ObjectId) => RangeTable | undefined): Promise<void> {
     const { env, store, clusterId, objects, nodeId } = this.#options;
-    await this.refresh(nodeId);
+    await this.#reader.refresh(nodeId);
     const index = this.#own;
     if (index === null) return;
     const live = objects.streamSetObjects(nodeId).map(({ objectId }) => objectId);

@@ -23,7 +23,6 @@ import { blocksOf, deadShare } from "./blocks.ts";
 import { CompactionBudget } from "./budget.ts";
 import { DataAge } from "./data_age.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION_OPTIONS } from "./options.ts";
-import type { CommitOutcome } from "./commit.ts";
 import { bytesIn, type Input, keyOf, Refusals } from "./refusals.ts";
 import {
   runJoin,
@@ -34,6 +33,7 @@ import {
   type Wait,
   type WithoutEffect,
 } from "./run.ts";
+import { countRun, showRun } from "./run_metrics.ts";
 import { planSets } from "./set_plan.ts";
 import { SourceReader } from "./source_reader.ts";
 import { fitsBatch, type StreamWork } from "./stream_batch.ts";
@@ -60,6 +60,8 @@ export interface CompactorOptions {
 export interface Compactor {
   /** From now on by itself. */
   start(): void;
+  /** Objects that the node has just uploaded: before long they are joined, and their indexes need no read. */
+  learn(written: Learned): void;
   /** One look at everything; resolves when it has ended, well or badly. */
   look(): Promise<void>;
   /** Cancels what runs; a store that does not answer is not waited for. No commit follows. */
@@ -120,12 +122,16 @@ class StoreCompactor implements Compactor {
     });
     const onNothingDead = (id: ObjectId, until: Offset) => this.#planner.onNothingDead(id, until);
     const onCommitted = (written: Learned) => {
-      reader.learn(written.indexes);
+      this.learn(written);
       options.onCommitted?.(written);
     };
     const rest = { budget, reader, ids, signal, onNothingDead, onCommitted };
     this.#parts = { ...options, options: settings, ...rest };
     this.#ages = new DataAge(store, clusterId, env.clock);
+  }
+
+  learn({ indexes }: Learned): void {
+    this.#parts.reader.learn(indexes);
   }
 
   start(): void {
@@ -296,16 +302,17 @@ class StoreCompactor implements Compactor {
     const { prepared, committed } = await runStreams(
       this.#parts,
       batch,
-      ({ job }, run) => this.#attempt(job.objects, run, () => this.#count(job.kind, "failed")),
+      ({ job }, run) =>
+        this.#attempt(job.objects, run, () => countRun(this.#options.env, job.kind, "failed")),
     );
     const tookMs = clock.monotonicMs() - startedMs;
-    if (committed?.kind === "done") this.#show("streams", committed, tookMs);
+    if (committed?.kind === "done") showRun(this.#options.env, "streams", committed, tookMs);
     const isShared = prepared.filter((one) => one?.kind === "written").length > 1;
     for (const [i, one] of prepared.entries()) {
       const { kind, objects } = batch[i]!.job;
       if (one === null) continue;
       const outcome = one.kind === "written" ? committed! : one;
-      this.#count(kind, outcome.kind);
+      countRun(this.#options.env, kind, outcome.kind);
       const key = keyOf(kind, objects);
       const isAlone = one.kind !== "written" || !isShared;
       if (outcome.kind !== "done" && isAlone) this.#remember(kind, key, outcome);
@@ -345,12 +352,16 @@ class StoreCompactor implements Compactor {
     const { env } = this.#options;
     if (!this.#isDue(kind, inputs) || !this.#hasTurn(inputs)) return false;
     const startedMs = env.clock.monotonicMs();
-    const outcome = await this.#attempt(inputs, work, () => this.#count(kind, "failed"));
+    const outcome = await this.#attempt(
+      inputs,
+      work,
+      () => countRun(this.#options.env, kind, "failed"),
+    );
     if (outcome === null) return false;
-    this.#count(kind, outcome.kind);
+    countRun(this.#options.env, kind, outcome.kind);
     if (outcome.kind === "wait") return false;
     if (outcome.kind === "done") {
-      this.#show(kind, outcome, env.clock.monotonicMs() - startedMs);
+      showRun(this.#options.env, kind, outcome, env.clock.monotonicMs() - startedMs);
       this.#hasMore = true;
       return true;
     }
@@ -364,18 +375,6 @@ class StoreCompactor implements Compactor {
     const next = this.#refusals.remember(kind, key, outcome);
     if (next === "again") this.#hasMore = true;
     if (next === "never") log.log("error", "compaction-refused", { inputs: key, detail });
-  }
-
-  #count(kind: string, outcome: string): void {
-    this.#options.env.metrics.count("skerry_compaction_runs_total", { kind, outcome });
-  }
-
-  #show(kind: string, done: Extract<CommitOutcome, { kind: "done" }>, tookMs: number): void {
-    const { metrics, log } = this.#options.env;
-    const { inputs, outputs, bytes } = done;
-    metrics.count("skerry_compaction_written_bytes_total", {}, bytes);
-    metrics.observe("skerry_compaction_seconds", tookMs / 1_000);
-    log.log("debug", "compacted", { kind, inputs, outputs, bytes, tookMs: Math.round(tookMs) });
   }
 
   /** Null when it failed for a reason that lies in its inputs; these are left alone then. */

@@ -16,6 +16,8 @@ export interface RewriteParts extends SinkOptions {
   readonly clusterId: string;
   readonly reader: SourceReader;
   readonly memoryBytes: number;
+  /** Dead bytes that are read with the blocks around them. */
+  readonly holeBytesMax: number;
 }
 
 export interface Rewritten {
@@ -42,7 +44,7 @@ export async function rewrite(
   /** One object is finished while the next blocks are read. */
   let last: { readonly at: Open; readonly finished: Promise<void> } | null = null;
   try {
-    for (const step of stepsOf(piecesOf(outputs), parts.memoryBytes)) {
+    for (const step of stepsOf(piecesOf(outputs), parts.memoryBytes, parts.holeBytesMax)) {
       throwIfStopped(parts.signal);
       const bytes = await parts.reader.blocks(step.map(({ block }) => block));
       for (const piece of step) {

@@ -108,6 +108,46 @@ describe("stream set objects (AutoMQ's CompactionManagerTest)", () => {
     }
   });
 
+  for (const holeBytesMax of [0, 300, 1_000_000]) {
+    test(`blocks in memory, with holes up to ${holeBytesMax} bytes between them`, async () => {
+      const world = new CompactionWorld();
+      const node = await world.start();
+      const streams = Array.from({ length: 60 }, (_, i) => i);
+      await world.createStreams(node, streams.length);
+      for (const start of [0, 10]) {
+        const pieces = streams.map((stream) => piece(stream, start, start + 10, 50));
+        await world.commit(node, pieces);
+      }
+      // One in three lives on: most of what lies between live blocks is dead.
+      for (const stream of streams) if (stream % 3 > 0) await world.trim(node, stream, 20);
+      let [held, most, steps] = [0, 0, 0];
+      const get: typeof node.store.get = async (key, options) => {
+        const got = await node.store.get(key, options);
+        held += got?.bytes.length ?? 0;
+        if (steps > 0) most = Math.max(most, held);
+        return got;
+      };
+      const refs = node.managers.objects.streamSetObjects(COMPACTION_NODE);
+      const counted = { world, node: { ...node, store: { ...node.store, get } } };
+      const options = { ...LIMITS, memoryBytes: 1_000, holeBytesMax };
+      const { outcome } = await run(counted, options, (parts) => {
+        const { reader } = parts;
+        const blocks = reader.blocks.bind(reader);
+        reader.blocks = (some) => {
+          steps += 1;
+          // The blocks of the step before are copied by now.
+          held = 0;
+          return blocks(some);
+        };
+        return runSets(parts, "split", refs);
+      });
+      assert.equal(outcome.kind, "done");
+      assert.ok(steps > 1);
+      assert.ok(most <= options.memoryBytes && most > options.memoryBytes / 2, `${most} bytes`);
+      await world.check(node);
+    });
+  }
+
   test("all streams start at 999: the object is dropped", async () => {
     const fix = await fixture();
     for (const stream of [0, 1, 2]) await fix.world.trim(fix.node, stream, 999);

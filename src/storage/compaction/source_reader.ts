@@ -40,7 +40,7 @@ export interface SourceReaderOptions {
 
 export class SourceReader {
   readonly #options: SourceReaderOptions;
-  /** Of objects that compaction made: they are linked or joined again before long. */
+  /** Of objects that this node wrote: they are linked or joined before long. */
   readonly #written = new Lru<ObjectId, IndexBlock>(COMPACTION_INDEX_BYTES, ({ bytes }) => bytes);
   /** Small objects whose blocks are asked for next. */
   readonly #whole = new Lru<ObjectId, Uint8Array>(

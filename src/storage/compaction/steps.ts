@@ -33,19 +33,32 @@ export function piecesOf(outputs: readonly Output[]): Piece[] {
     .toSorted((a, b) => a.block.streamId - b.block.streamId || a.block.start - b.block.start);
 }
 
-/** Steps of at most `bytesMax`, or of a single block. */
-export function stepsOf(pieces: readonly Piece[], bytesMax: number): Piece[][] {
+/**
+ * Steps of at most `bytesMax`, or of a single block. What lies dead between two blocks is read with them, and held
+ * as long as they are.
+ */
+export function stepsOf(
+  pieces: readonly Piece[],
+  bytesMax: number,
+  holeBytesMax = COMPACTION_HOLE_BYTES_MAX,
+): Piece[][] {
   const steps: Piece[][] = [];
+  const ends = new Map<ObjectId, number>();
   let bytes = 0;
   for (const piece of pieces) {
+    const { objectId, position, size } = piece.block;
+    const hole = position - (ends.get(objectId) ?? position);
+    const isRead = hole > 0 && hole <= holeBytesMax;
     const step = steps.at(-1);
-    if (step === undefined || bytes + piece.block.size > bytesMax) {
-      steps.push([piece]);
-      bytes = piece.block.size;
-    } else {
+    if (step !== undefined && bytes + size + (isRead ? hole : 0) <= bytesMax) {
       step.push(piece);
-      bytes += piece.block.size;
+      bytes += size + (isRead ? hole : 0);
+    } else {
+      steps.push([piece]);
+      ends.clear();
+      bytes = size;
     }
+    ends.set(objectId, position + size);
   }
   return steps;
 }

@@ -12,3 +12,7 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.1 // indirect
 )
+
+require skerry/compat/behaviours v0.0.0
+
+replace skerry/compat/behaviours => ../go_behaviours

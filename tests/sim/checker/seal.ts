@@ -5,6 +5,7 @@
 import { decodeEntry } from "../../../src/controller/entry.ts";
 import { walKey as walRowKey } from "../../../src/controller/image.ts";
 import { equalBytes } from "../../../src/lib/bytes.ts";
+import { messageOf } from "../../../src/lib/errors.ts";
 import { walKey } from "../../../src/object/object_key.ts";
 import { WAL_OBJECT_HEADER_BYTES } from "../../../src/lib/limits.ts";
 import { readWalHeader } from "../../../src/storage/wal/wal_object.ts";
@@ -54,12 +55,19 @@ export function watchSeals(
     }
   }
 
+  /** They look at the bucket as it is now, while the run goes on. */
+  function begin(check: Promise<void>): void {
+    check.catch((error: unknown) =>
+      world.violated(`I5: a look at a seal fails: ${messageOf(error)}`)
+    );
+  }
+
   store.onLanded(({ op, key, created, bytes }: Landed) => {
     const at = parseWalKey(clusterId, key);
     if (op === "delete") { for (const one of key.split(" ")) first.delete(one); }
     if (at !== null && bytes !== null) checkUnchanged(key, bytes);
     const isEntry = op === "create" && created && parseLogKey(clusterId, key) !== null;
-    if (isEntry && bytes !== null) void checkSealed(bytes);
+    if (isEntry && bytes !== null) begin(checkSealed(bytes));
     if (op !== "create" || !created || at === null || bytes === null) return;
     const epoch = walRowKey(at.nodeId, at.nodeEpoch);
     const isSeal = bytes.length === WAL_OBJECT_HEADER_BYTES &&
@@ -73,6 +81,6 @@ export function watchSeals(
       world.violated(`I5: epoch ${at.nodeEpoch} is sealed at ${before} and at ${at.slot}`);
     }
     sealed.set(epoch, at.slot);
-    void checkBelow(at);
+    begin(checkBelow(at));
   });
 }

@@ -7,6 +7,7 @@ import { streamObjectRecord, streamSetRecord } from "../../../src/controller/dec
 import { walKey } from "../../../src/controller/image.ts";
 import {
   METADATA_TRIM_AGE_MS_MIN,
+  WAL_BULKS_IN_FLIGHT_MAX,
   WAL_EVIDENCE_AGE_MS_MAX,
   WAL_OBJECT_HEADER_BYTES,
 } from "../../../src/lib/limits.ts";
@@ -16,10 +17,11 @@ import {
   parseLogKey,
   parseSnapshotKey,
   parseWalKey,
+  walKey as objectWalKey,
 } from "../../../src/object/object_key.ts";
 import type { PutAnswer } from "../../../src/object/object_store.ts";
 import { endOffset, type StreamRecord } from "../../../src/storage/stream_record.ts";
-import { snapshotOtherState } from "../canary.ts";
+import { skipUnresolved, snapshotOtherState } from "../canary.ts";
 import { auditByAge } from "./audit.ts";
 import { CLUSTER_ID } from "./cluster_id.ts";
 import { RogueLog } from "./rogue_log.ts";
@@ -298,6 +300,38 @@ const wrongSnapshot: Sabotage = {
     snapshotOtherState(line, process, { world, store, clusterId: CLUSTER_ID }),
 };
 
+/** Goes on to the next position of the log while an entry has no answer. */
+const pastUnresolved: Sabotage = {
+  store: (line, { process, world, store }) =>
+    skipUnresolved(line, process, { world, store, clusterId: CLUSTER_ID }),
+};
+
+/** Creates a slot that the window has no room for yet. */
+const beyondWindow: Sabotage = {
+  store: (line) => ({
+    ...line,
+    put(key, body, options) {
+      const at = parseWalKey(CLUSTER_ID, key);
+      const stored = line.put(key, body, options);
+      if (at === null) return stored;
+      const later = objectWalKey(CLUSTER_ID, { ...at, slot: at.slot + WAL_BULKS_IN_FLIGHT_MAX });
+      line.put(later, body.slice(), options).catch(() => {});
+      return stored;
+    },
+  }),
+};
+
+/** Whose command it loses, waits for ever; the entry is in the log. */
+const loseCommands: Sabotage = {
+  metadata(inner) {
+    let commands = 0;
+    return submitting(inner, async (command) => {
+      const decided = await inner.submit(command);
+      return ++commands % 16 > 0 ? decided : await new Promise(() => {});
+    });
+  },
+};
+
 /** Readers get what was appended, whether or not it is durable. */
 const readUnacknowledged: Sabotage = {
   stream(inner) {
@@ -348,6 +382,9 @@ export const PLANTED: ReadonlyMap<string, Planted> = new Map([
   ["reports the entry of another writer", { bug: reportOthers, caughtBy: /^I1:/ }],
   ["trims the log behind a young snapshot", { bug: trimBehindYoung, caughtBy: /I14/ }],
   ["applies a command twice", { bug: applyTwice, caughtBy: /I3/ }],
+  ["goes on past an entry without an answer", { bug: pastUnresolved, caughtBy: /^I17: .* entry/ }],
+  ["writes WAL slots beyond its window", { bug: beyondWindow, caughtBy: /^I17: .* slot/ }],
+  ["forgets who waits for a command", { bug: loseCommands, caughtBy: /^I18/ }],
   ["writes another state into a snapshot", { bug: wrongSnapshot, caughtBy: /I15/ }],
   ["reads what is not acknowledged", { bug: readUnacknowledged, caughtBy: /I12/ }],
 ]);

@@ -1,0 +1,116 @@
+/**
+ * ConsumerGroupDescribe (key 69), versions 0-1.
+ * Behaviour: groups of the consumer protocol (KIP-848) with their epochs, and with what each member has and shall
+ * have. A classic group is GROUP_ID_NOT_FOUND, on which tools ask DescribeGroups.
+ * Version notes: 1 the type of a member (KIP-1099).
+ */
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import {
+  consumerGroupDescribeApi,
+  type ConsumerGroupDescribeRequest,
+  type ConsumerGroupDescribeResponse,
+} from "../../protocol/message/69_consumer_group_describe.ts";
+import { GROUP_OPERATIONS } from "../authorized_operations.ts";
+import { type Assignment, listOf, NOTHING } from "../group/consumer/assignment.ts";
+import { assignorOf } from "../group/consumer/assignors.ts";
+import {
+  type ConsumerGroup,
+  type ConsumerMember,
+  stateOf,
+  type TopicView,
+} from "../group/consumer/group.ts";
+import { stillOpen } from "../group/coordinator.ts";
+import type { GroupServices } from "../group/services.ts";
+import type { Handler } from "../handler.ts";
+import { inGroups } from "../many.ts";
+
+const CLASSIC_MEMBER = 0;
+const CONSUMER_MEMBER = 1;
+
+type Described = ConsumerGroupDescribeResponse["groups"][number];
+type DescribedMember = Described["members"][number];
+
+function failed(groupId: string, error: ErrorName, errorMessage: string | null): Described {
+  return {
+    errorCode: errorCode(error),
+    errorMessage,
+    groupId,
+    groupState: "",
+    groupEpoch: 0,
+    assignmentEpoch: 0,
+    assignorName: "",
+    members: [],
+  };
+}
+
+/** Topics that are gone meanwhile have no name and are left out. */
+function named(topics: TopicView, assignment: Assignment): DescribedMember["assignment"] {
+  const topicPartitions = listOf(assignment).flatMap(({ topicId, partitions }) => {
+    const topic = topics.findById(topicId);
+    return topic === undefined ? [] : [{ topicId, topicName: topic.name, partitions }];
+  });
+  return { topicPartitions };
+}
+
+function describedMember(
+  topics: TopicView,
+  group: ConsumerGroup,
+  { memberId, profile, place }: ConsumerMember,
+): DescribedMember {
+  return {
+    memberId,
+    instanceId: profile.instanceId,
+    rackId: profile.rackId,
+    memberEpoch: place.epoch,
+    clientId: profile.clientId,
+    clientHost: profile.clientHost,
+    subscribedTopicNames: profile.topicNames,
+    subscribedTopicRegex: profile.topicRegex ?? "",
+    assignment: named(topics, place.assigned),
+    targetAssignment: named(topics, group.target.get(memberId) ?? NOTHING),
+    memberType: profile.classic === null ? CONSUMER_MEMBER : CLASSIC_MEMBER,
+  };
+}
+
+export function consumerGroupDescribeHandler(
+  services: GroupServices,
+): Handler<ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse> {
+  const { coordinator } = services;
+  const { topics, settings } = coordinator.consumers;
+
+  async function describe(groupId: string): Promise<Described> {
+    if (groupId === "") return failed(groupId, "INVALID_GROUP_ID", null);
+    const found = stillOpen(await coordinator.shardOf(groupId));
+    if (!found.ok) return failed(groupId, found.error, null);
+    const entry = found.shard.find(groupId);
+    if (entry === undefined) {
+      return failed(groupId, "GROUP_ID_NOT_FOUND", `Group ${groupId} not found.`);
+    }
+    if (entry.consumer === null) {
+      return failed(groupId, "GROUP_ID_NOT_FOUND", `Group ${groupId} is not a consumer group.`);
+    }
+    const { group } = entry.consumer;
+    return {
+      errorCode: 0,
+      groupId,
+      groupState: stateOf(group),
+      groupEpoch: group.epoch,
+      assignmentEpoch: group.targetEpoch,
+      assignorName: assignorOf(group, settings.assignors),
+      members: [...group.members.values()].map((member) => describedMember(topics, group, member)),
+    };
+  }
+
+  return {
+    api: consumerGroupDescribeApi,
+    min: 0,
+    max: 1,
+    async handle({ groupIds, includeAuthorizedOperations: isAsked }) {
+      const groups = await inGroups(services.env.clock, [...new Set(groupIds)], describe);
+      const told = groups.map((one) =>
+        isAsked && one.errorCode === 0 ? { ...one, authorizedOperations: GROUP_OPERATIONS } : one
+      );
+      return { groups: told };
+    },
+  };
+}

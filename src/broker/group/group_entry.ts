@@ -1,0 +1,60 @@
+/** What a shard holds of one group: its state, its offsets, and what is on the way to the log. */
+import { isSubscribedTo, stateOf } from "./consumer/group.ts";
+import type { LiveGroup } from "./consumer/live.ts";
+import type { Group } from "./group.ts";
+import { groupBytes } from "./memory.ts";
+import type { OffsetEntry, OffsetTable } from "./offset_table.ts";
+import { bytesOf, type KeyValue } from "./records.ts";
+import { subscribedTopics } from "./subscription.ts";
+
+export interface GroupEntry {
+  /** Of the classic protocol; without members while `consumer` is there. */
+  group: Group;
+  /** Of the consumer protocol: the group is of that kind as long as this is there. */
+  consumer: LiveGroup | null;
+  readonly offsets: OffsetTable;
+  /** The group's newest durable record: what a reload finds, whatever the group does meanwhile. */
+  record: KeyValue | null;
+  /** Commits and records that are in the log and not yet in what stands above. */
+  writes: number;
+  /** What it counts for in the node's memory. */
+  bytes: number;
+  cancelTimer: () => void;
+}
+
+/** Nobody ever was in it and nothing of it is stored: it needs no tombstone. */
+export function isUnused({ group, consumer, offsets, writes }: GroupEntry): boolean {
+  return consumer === null && group.generation === 0 && group.members.size === 0 &&
+    group.pending.size === 0 &&
+    offsets.size === 0 && writes === 0;
+}
+
+export function entryBytes({ group, consumer, offsets, record }: GroupEntry): number {
+  const written = record === null ? 0 : bytesOf(record);
+  return groupBytes(group) + (consumer?.bytes ?? 0) + offsets.bytes + written;
+}
+
+/** As tools see it. */
+export function stateNameOf({ group, consumer }: GroupEntry): string {
+  return consumer === null ? group.state : stateOf(consumer.group);
+}
+
+/** Nobody is in it or on the way into it. */
+export function isEmptyGroup({ group, consumer }: GroupEntry): boolean {
+  return consumer === null
+    ? group.state === "Empty" && group.pending.size === 0
+    : consumer.group.members.size === 0;
+}
+
+/** Null when it cannot be known. */
+export function subscriptionOf(
+  { group, consumer }: GroupEntry,
+): ((topic: string) => boolean) | null {
+  if (consumer !== null) return (topic) => isSubscribedTo(consumer.group, topic);
+  const topics = subscribedTopics(group);
+  return topics === null ? null : (topic) => topics.has(topic);
+}
+
+export function growthBy({ offsets: table }: GroupEntry, offsets: readonly OffsetEntry[]): number {
+  return offsets.reduce((sum, offset) => sum + table.growth(offset), 0);
+}

@@ -1,0 +1,199 @@
+/** One partition of transactional ids over a real log: turns, durability, reload, rewrite, expiry. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createHarness, type Harness } from "../../../tests/support/partition_harness.ts";
+import { FaultError, isFault } from "../../lib/errors.ts";
+import { TXN_QUEUE_MAX } from "../../lib/limits.ts";
+import { NO_PARTITIONS, partitionsOf, type Transaction } from "./transaction.ts";
+import { TxnShard, type TxnShardOptions } from "./txn_shard.ts";
+
+const DAY_MS = 86_400_000;
+const PARTITIONS = partitionsOf([{ topic: "t", partition: 0 }, { topic: "t", partition: 1 }]);
+
+function rowOf({ nowMs }: Harness, over: Partial<Transaction> = {}): Transaction {
+  return {
+    transactionalId: "tx",
+    producerId: 1000,
+    previousProducerId: -1,
+    nextProducerId: -1,
+    producerEpoch: 0,
+    lastProducerEpoch: -1,
+    timeoutMs: 60_000,
+    status: "Empty",
+    partitions: NO_PARTITIONS,
+    startedAtMs: -1,
+    updatedAtMs: nowMs,
+    isV2: false,
+    ...over,
+  };
+}
+
+async function open(
+  { env, log }: Harness,
+  over: Partial<TxnShardOptions> = {},
+): Promise<TxnShard> {
+  const shard = new TxnShard({
+    env,
+    log,
+    sendMarkers: () => new Promise(() => {}),
+    expirationMs: 7 * DAY_MS,
+    compactBytesMin: 1 << 20,
+    ...over,
+  });
+  await shard.load();
+  shard.start();
+  return shard;
+}
+
+function put(shard: TxnShard, row: Transaction): Promise<unknown> {
+  return shard.change(row.transactionalId, ({ store }) => store(row));
+}
+
+/** Enough for work in memory to come to its end. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("a change counts once it is durable, and the next one waits for its turn", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness);
+  harness.streams.durability = "manual";
+  const seen: (number | undefined)[] = [];
+  const changes = [1, 2].map((producerEpoch) =>
+    shard.change("tx", async ({ row, store }) => {
+      seen.push(row?.producerEpoch);
+      await store(rowOf(harness, { producerEpoch }));
+    })
+  );
+  await settle();
+  assert.deepEqual([seen, shard.find("tx")], [[undefined], undefined]);
+  harness.streams.confirm();
+  await settle();
+  assert.deepEqual([seen, shard.find("tx")?.producerEpoch], [[undefined, 1], 1]);
+  harness.streams.confirm();
+  await Promise.all(changes);
+  assert.equal(shard.find("tx")?.producerEpoch, 2);
+});
+
+test("what cannot be appended changes nothing, and leaves nothing behind", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness);
+  const full = new FaultError("overloaded", "full", { retriable: true });
+  harness.streams.fail = (op) => op === "append" ? full : null;
+  await assert.rejects(put(shard, rowOf(harness)), (error) => isFault(error, "overloaded"));
+  harness.streams.fail = null;
+  assert.equal(shard.find("tx"), undefined);
+  assert.ok(!shard.closed);
+  await put(shard, rowOf(harness, { producerEpoch: 5 }));
+  assert.equal(shard.find("tx")?.producerEpoch, 5);
+});
+
+test("a write without an outcome closes the shard: the log says what it came to", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness);
+  await put(shard, rowOf(harness, { producerEpoch: 1 }));
+  harness.streams.durability = "manual";
+  const lost = put(shard, rowOf(harness, { producerEpoch: 2 }));
+  const waiting = put(shard, rowOf(harness, { producerEpoch: 3 }));
+  lost.catch(() => {});
+  waiting.catch(() => {});
+  await settle();
+  await harness.crash();
+  await assert.rejects(lost);
+  await assert.rejects(waiting, "nothing is decided on a row that may be old");
+  assert.ok(shard.closed);
+  harness.streams.durability = "auto";
+  assert.equal((await open(harness)).find("tx")?.producerEpoch, 1);
+});
+
+test("an end that is stored is carried through, by whoever opens the log next", async () => {
+  const harness = await createHarness();
+  const first = await open(harness);
+  const row = rowOf(harness, { status: "PrepareCommit", partitions: PARTITIONS, startedAtMs: 1 });
+  await put(first, row);
+  first.close();
+  let finish: () => void = () => {};
+  const sent: string[][] = [];
+  const shard = await open(harness, {
+    sendMarkers: async ({ status, partitions }, coordinatorEpoch, done) => {
+      sent.push([status, String(coordinatorEpoch), ...partitions.keys()]);
+      done({ topic: "t", partition: 0 });
+      await new Promise<void>((resolve) => void (finish = resolve));
+    },
+  });
+  assert.deepEqual(sent, [["PrepareCommit", String(harness.log.leaderEpoch), "t-0", "t-1"]]);
+  assert.deepEqual(shard.openPartitions("tx"), [{ topic: "t", partition: 1 }]);
+  finish();
+  await settle();
+  assert.equal(shard.find("tx")?.status, "CompleteCommit");
+  assert.deepEqual(shard.openPartitions("tx"), []);
+  assert.equal((await open(harness)).find("tx")?.status, "CompleteCommit");
+});
+
+test("too many that wait, and too many ids, are refused", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness, { idsMax: 1 });
+  harness.streams.durability = "manual";
+  const changes = Array.from({ length: TXN_QUEUE_MAX }, () => put(shard, rowOf(harness)));
+  assert.equal(await put(shard, rowOf(harness)), "CONCURRENT_TRANSACTIONS");
+  assert.equal(await put(shard, rowOf(harness, { transactionalId: "ty" })), "POLICY_VIOLATION");
+  harness.streams.durability = "auto";
+  harness.streams.confirm();
+  await Promise.all(changes);
+});
+
+test("a hollow log is rewritten, with what is under way in it", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness, { compactBytesMin: 2_000 });
+  for (let producerEpoch = 0; producerEpoch < 30; producerEpoch++) {
+    await put(shard, rowOf(harness, { producerEpoch }));
+  }
+  await put(shard, rowOf(harness, { transactionalId: "ty" }));
+  harness.streams.durability = "manual";
+  const running = put(shard, rowOf(harness, { producerEpoch: 30 }));
+  await settle();
+  const maintained = shard.maintain(harness.nowMs);
+  await settle();
+  harness.streams.durability = "auto";
+  harness.streams.confirm();
+  await Promise.all([running, maintained]);
+  assert.ok(harness.log.logStartOffset >= 32, String(harness.log.logStartOffset));
+  const again = await open(harness);
+  assert.deepEqual([...again.rows()].map((row) => [row.transactionalId, row.producerEpoch]), [
+    ["tx", 30],
+    ["ty", 0],
+  ]);
+  const { appends } = harness.streams;
+  await shard.maintain(harness.nowMs);
+  assert.equal(harness.streams.appends, appends, "idle writes nothing");
+});
+
+test("ids expire that nobody used for long and that are at rest; others never", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness);
+  await put(shard, rowOf(harness));
+  await put(shard, rowOf(harness, { transactionalId: "done", status: "CompleteAbort" }));
+  const open1 = { status: "Ongoing", partitions: PARTITIONS, startedAtMs: harness.nowMs } as const;
+  await put(shard, rowOf(harness, { ...open1, transactionalId: "open" }));
+  const ending = { status: "PrepareAbort", partitions: PARTITIONS, startedAtMs: 1 } as const;
+  await put(shard, rowOf(harness, { ...ending, transactionalId: "ending" }));
+  harness.nowMs += 7 * DAY_MS - 1;
+  await shard.expire(harness.nowMs);
+  assert.equal([...shard.rows()].length, 4);
+  harness.nowMs += 1;
+  await shard.expire(harness.nowMs);
+  const kept = (one: TxnShard) => [...one.rows()].map(({ transactionalId }) => transactionalId);
+  assert.deepEqual(kept(shard), ["open", "ending"]);
+  assert.deepEqual(kept(await open(harness)), ["open", "ending"]);
+});
+
+test("a record that nobody can read is passed over", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness);
+  await put(shard, rowOf(harness));
+  const broken = harness.batch(["no transaction"], { key: "no id" });
+  const appended = harness.log.append(broken);
+  assert.ok(appended.ok);
+  await appended.durable;
+  assert.equal((await open(harness)).find("tx")?.producerId, 1000);
+});

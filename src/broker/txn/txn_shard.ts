@@ -1,0 +1,345 @@
+/**
+ * One led partition of `__transaction_state`: the transactional ids that hash to it. Each id has one writer, a queue
+ * of changes; a change counts, and is answered, once its record is durable. An end that was stored is carried
+ * through, whatever happens: its markers are sent until every partition has one, after a restart as well.
+ */
+import { sleep } from "../../env/clock.ts";
+import type { Env } from "../../env/env.ts";
+import { FaultError, messageOf } from "../../lib/errors.ts";
+import {
+  GROUP_LOAD_BYTES,
+  TXN_IDS_PER_PARTITION_MAX,
+  TXN_QUEUE_MAX,
+  TXN_RETRY_CAP_MS,
+  TXN_RETRY_FIRST_MS,
+} from "../../lib/limits.ts";
+import type { PartitionLog } from "../../log/partition_log.ts";
+import type { ErrorName } from "../../protocol/error_code.ts";
+import { isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
+import { readRecords } from "../../protocol/record.ts";
+import { bytesOf, type KeyValue } from "../group/records.ts";
+import { appendRecords } from "../group/shard_log.ts";
+import type { LedShard } from "../led_shards.ts";
+import { inGroups } from "../many.ts";
+import { abortFenced, completed } from "./decide_end.ts";
+import { readTransactionRecord, transactionRecord, transactionTombstone } from "./records.ts";
+import { isPreparing, partitionName, type Transaction, type TxnPartition } from "./transaction.ts";
+
+/** The log is rewritten when it is this many times larger than what is alive in it. */
+const HOLLOW_FACTOR = 4;
+
+/** Writes the markers of an end; calls back for each partition that needs none any more. Throws only when aborted. */
+export type SendMarkers = (
+  row: Transaction,
+  coordinatorEpoch: number,
+  done: (partition: TxnPartition) => void,
+  signal: AbortSignal,
+) => Promise<void>;
+
+export interface TxnShardOptions {
+  readonly env: Env;
+  readonly log: PartitionLog;
+  readonly sendMarkers: SendMarkers;
+  readonly expirationMs: number;
+  /** A smaller log is not rewritten. */
+  readonly compactBytesMin: number;
+  readonly idsMax?: number;
+}
+
+interface Slot {
+  /** What is durable; undefined before the first record and after the tombstone. */
+  row: Transaction | undefined;
+  /** What was appended last, durable or not. */
+  newest: Transaction | undefined;
+  /** Names of partitions whose marker is still to be written. */
+  unmarked: ReadonlyMap<string, TxnPartition>;
+  tail: Promise<unknown>;
+  queued: number;
+}
+
+/** A change of one id, in its turn. */
+export interface Turn {
+  readonly row: Transaction | undefined;
+  /** Resolves when the row is durable. Throws FaultError; the row then is what it was. */
+  readonly store: (next: Transaction) => Promise<void>;
+}
+
+export class TxnShard implements LedShard {
+  readonly log: PartitionLog;
+  readonly #options: TxnShardOptions;
+  readonly #slots = new Map<string, Slot>();
+  readonly #stop = new AbortController();
+  readonly #idsMax: number;
+  #compacting = false;
+
+  constructor(options: TxnShardOptions) {
+    this.#options = options;
+    this.#idsMax = options.idsMax ?? TXN_IDS_PER_PARTITION_MAX;
+    this.log = options.log;
+  }
+
+  get closed(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  /** Durable rows. */
+  *rows(): Generator<Transaction, void> {
+    for (const { row } of this.#slots.values()) if (row !== undefined) yield row;
+  }
+
+  find(transactionalId: string): Transaction | undefined {
+    return this.#slots.get(transactionalId)?.row;
+  }
+
+  /** What is open of a transaction; of one that ends, what has no marker yet. */
+  openPartitions(transactionalId: string): TxnPartition[] {
+    const slot = this.#slots.get(transactionalId);
+    if (slot?.row === undefined) return [];
+    return [...(isPreparing(slot.row) ? slot.unmarked : slot.row.partitions).values()];
+  }
+
+  async load(): Promise<void> {
+    const { log } = this;
+    if (log.highWatermark !== log.logEndOffset) {
+      throw new FaultError("overloaded", "Cannot load transactions: the log is not at rest", {
+        retriable: true,
+      });
+    }
+    for (let at = log.logStartOffset; at < log.highWatermark;) {
+      const read = await log.read(at, {
+        bytesMax: GROUP_LOAD_BYTES,
+        isolation: "uncommitted",
+        isOpening: true,
+      });
+      if (read === null || !read.ok) {
+        throw new FaultError("closed", "Cannot load transactions: the log moved", {
+          retriable: true,
+        });
+      }
+      if (read.batches.length === 0) break;
+      for (const batch of read.batches) at = this.#replay(batch);
+    }
+  }
+
+  #replay(batch: Uint8Array): number {
+    const header = readBatchHeader(batch);
+    if (!isControlBatch(header)) {
+      for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
+        if (key !== null) this.#apply(key, value);
+      }
+    }
+    return header.baseOffset + header.lastOffsetDelta + 1;
+  }
+
+  /** What is in the log is true; a record that does not parse is named and passed over. */
+  #apply(key: Uint8Array, value: Uint8Array | null): void {
+    try {
+      const { transactionalId, row } = readTransactionRecord(key, value);
+      if (row === null) this.#slots.delete(transactionalId);
+      else {
+        const slot = this.#slotOf(transactionalId);
+        slot.row = row;
+        slot.newest = row;
+      }
+    } catch (error) {
+      this.#options.env.log.log("warn", "transaction-record-unreadable", {
+        reason: messageOf(error),
+      });
+    }
+  }
+
+  #slotOf(transactionalId: string): Slot {
+    const known = this.#slots.get(transactionalId);
+    if (known !== undefined) return known;
+    const slot: Slot = {
+      row: undefined,
+      newest: undefined,
+      unmarked: new Map(),
+      tail: Promise.resolve(),
+      queued: 0,
+    };
+    this.#slots.set(transactionalId, slot);
+    return slot;
+  }
+
+  /** Takes up the ends that an earlier owner has stored. */
+  start(): void {
+    for (const slot of this.#slots.values()) this.#carryThrough(slot);
+  }
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  /** Runs a change when those before it are over; refused when too many wait, or for a new id too many. */
+  async change<T>(
+    transactionalId: string,
+    work: (turn: Turn) => Promise<T>,
+  ): Promise<T | ErrorName> {
+    const known = this.#slots.get(transactionalId);
+    if (known === undefined && this.#slots.size >= this.#idsMax) {
+      return "POLICY_VIOLATION";
+    }
+    const slot = this.#slotOf(transactionalId);
+    if (slot.queued >= TXN_QUEUE_MAX) return "CONCURRENT_TRANSACTIONS";
+    slot.queued += 1;
+    const turn = slot.tail.then(() => this.#turn(slot, work));
+    slot.tail = turn.catch(() => {});
+    try {
+      return await turn;
+    } finally {
+      slot.queued -= 1;
+      const isUnused = slot.queued === 0 && slot.newest === undefined;
+      if (isUnused && this.#slots.get(transactionalId) === slot) {
+        this.#slots.delete(transactionalId);
+      }
+    }
+  }
+
+  async #turn<T>(slot: Slot, work: (turn: Turn) => Promise<T>): Promise<T> {
+    this.#checkOpen();
+    return await work({ row: slot.row, store: (next) => this.#store(slot, next) });
+  }
+
+  #checkOpen(): void {
+    if (this.closed) {
+      throw new FaultError("closed", "Cannot use the transactions: closed", { retriable: true });
+    }
+  }
+
+  async #store(slot: Slot, next: Transaction): Promise<void> {
+    await this.#append(slot, next, transactionRecord(next));
+    this.#carryThrough(slot);
+  }
+
+  async #append(slot: Slot, next: Transaction | undefined, record: KeyValue): Promise<void> {
+    this.#checkOpen();
+    const { durable } = appendRecords(this.#options.env, this.log, [record]);
+    slot.newest = next;
+    try {
+      await durable;
+    } catch (error) {
+      // Nobody knows whether the record is in the log: whoever opens it next will see.
+      this.close();
+      throw error;
+    }
+    slot.row = next;
+  }
+
+  /** Never gives up: what was promised with the Prepare record must come true. */
+  #carryThrough(slot: Slot): void {
+    const { row } = slot;
+    if (row === undefined || !isPreparing(row) || this.closed) return;
+    const unmarked = new Map(row.partitions);
+    slot.unmarked = unmarked;
+    void this.#finish(slot, row, unmarked);
+  }
+
+  async #finish(
+    slot: Slot,
+    row: Transaction,
+    unmarked: Map<string, TxnPartition>,
+  ): Promise<void> {
+    const { env, sendMarkers } = this.#options;
+    const { signal } = this.#stop;
+    for (let pauseMs = TXN_RETRY_FIRST_MS; !this.closed;) {
+      try {
+        const done = (partition: TxnPartition) => void unmarked.delete(partitionName(partition));
+        await sendMarkers(
+          { ...row, partitions: new Map(unmarked) },
+          this.log.leaderEpoch,
+          done,
+          signal,
+        );
+        await this.#complete(slot, row);
+        return;
+      } catch (error) {
+        if (this.closed) return;
+        const { transactionalId } = row;
+        const fields = { transactionalId, status: row.status, pauseMs, reason: messageOf(error) };
+        env.log.log("warn", "transaction-end-delayed", fields);
+        await sleep(env.clock, pauseMs, signal);
+        pauseMs = Math.min(2 * pauseMs, TXN_RETRY_CAP_MS);
+      }
+    }
+  }
+
+  /** In its turn: what waits before it is told to come again. */
+  async #complete(slot: Slot, row: Transaction): Promise<void> {
+    const turn = slot.tail.then(() =>
+      this.#turn(slot, async ({ row: current, store }) => {
+        if (current === row) await store(completed(row, this.#options.env.clock.nowMs()));
+      })
+    );
+    slot.tail = turn.catch(() => {});
+    await turn;
+  }
+
+  /** Ends transactions that are open for too long, rewrites a hollow log. Writes nothing else. */
+  async maintain(nowMs: number): Promise<void> {
+    const { clock } = this.#options.env;
+    const overdue = [...this.rows()].filter((row) => this.#isOverdue(row, nowMs));
+    await inGroups(clock, overdue, (row) => this.#abort(row, nowMs));
+    if (!this.closed) await this.#compact();
+  }
+
+  /** Forgets ids that nobody used for long. Writes nothing when there is none. */
+  async expire(nowMs: number): Promise<void> {
+    const { clock } = this.#options.env;
+    const expired = [...this.rows()].filter((row) => this.#isExpired(row, nowMs));
+    await inGroups(clock, expired, (row) => this.#expire(row));
+  }
+
+  #isOverdue({ status, startedAtMs, timeoutMs }: Transaction, nowMs: number): boolean {
+    return status === "Ongoing" && nowMs - startedAtMs >= timeoutMs;
+  }
+
+  #isExpired(row: Transaction, nowMs: number): boolean {
+    return row.status !== "Ongoing" && !isPreparing(row) &&
+      nowMs - row.updatedAtMs >= this.#options.expirationMs;
+  }
+
+  async #abort(row: Transaction, nowMs: number): Promise<void> {
+    const { env } = this.#options;
+    const { transactionalId, producerId, producerEpoch, timeoutMs } = row;
+    await this.change(transactionalId, async (turn) => {
+      if (turn.row !== row) return;
+      await turn.store(abortFenced(row, nowMs));
+      const fields = { transactionalId, producerId, producerEpoch, timeoutMs };
+      env.log.log("info", "transaction-timed-out", fields);
+    });
+  }
+
+  async #expire(row: Transaction): Promise<void> {
+    const { transactionalId } = row;
+    const slot = this.#slots.get(transactionalId);
+    await this.change(transactionalId, async (turn) => {
+      if (turn.row !== row || slot === undefined) return;
+      await this.#append(slot, undefined, transactionTombstone(transactionalId));
+    });
+  }
+
+  /**
+   * Writes all that is alive once more and cuts the log before it. What was appended is taken, durable or not: the
+   * rewrite stands behind it in the same log.
+   */
+  async #compact(): Promise<void> {
+    const { log } = this;
+    const { compactBytesMin, env } = this.#options;
+    if (this.#compacting || log.sizeBytes < compactBytesMin) return;
+    const alive = [...this.#slots.values()].flatMap(({ newest }) =>
+      newest === undefined ? [] : [transactionRecord(newest)]
+    );
+    const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
+    if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;
+    this.#compacting = true;
+    try {
+      const start = log.logEndOffset;
+      await appendRecords(env, log, alive).durable;
+      await log.deleteRecords(start);
+      env.log.log("debug", "transaction-log-rewritten", { bytes, start });
+    } finally {
+      this.#compacting = false;
+    }
+  }
+}

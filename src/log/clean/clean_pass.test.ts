@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { streamEpoch } from "../../lib/brand.ts";
+import { toUtf8 } from "../../lib/bytes.ts";
+import { assignOffsets, buildBatch, readBatchHeader } from "../../protocol/record_batch.ts";
+import { endOffset } from "../../storage/stream_record.ts";
+import { createMemoryStreams } from "../../../tests/support/memory_streams.ts";
+import { DEFAULT_LOG_CONFIG } from "../../../tests/support/partition_harness.ts";
+import { testEnv } from "../../../tests/support/test_env.ts";
+import { LeaderEpochs } from "../leader_epochs.ts";
+import { LogState } from "../log_state.ts";
+import { LogView } from "../log_view.ts";
+import { Segment } from "../segment.ts";
+import { CleanPass } from "./clean_pass.ts";
+import { CleanWriter } from "./clean_writer.ts";
+import { CleanedPart } from "./cleaned_streams.ts";
+
+const HOLE_MAX = 10;
+const EPOCH = streamEpoch(1);
+
+test("holes are bridged by headers before a record covers too many offsets, pass after pass", async () => {
+  const env = testEnv();
+  const streams = createMemoryStreams();
+  const log = await streams.create(EPOCH);
+  const state = new LogState([new Segment(0, 0)], new LeaderEpochs(), 0, 0);
+  // Three offsets each, all with the same key; one key of its own in between.
+  for (let i = 0; i < 30; i++) {
+    const key = toUtf8(i === 11 ? "own" : "same");
+    const record = { key, value: key, headers: [], timestampMs: 5 };
+    const batch = buildBatch({
+      records: [record, record, record],
+      codec: null,
+      codecs: env.codecs,
+    });
+    assignOffsets(batch, 3 * i, 1);
+    await log.append(3, batch).durable;
+    state.learn(readBatchHeader(batch), batch, DEFAULT_LOG_CONFIG, 0);
+  }
+  state.roll(90, 0);
+  const { signal } = new AbortController();
+  for (const pass of [1, 2, 3]) {
+    const segments = state.segments.slice(0, -1);
+    const clean = new CleanPass({
+      env,
+      config: DEFAULT_LOG_CONFIG,
+      state,
+      view: new LogView(log, [...state.segments]),
+      txn: null,
+      segments,
+      from: 0,
+      firstDirty: 0,
+      mapBytesMax: 2 ** 20,
+      nowMs: 5,
+      signal,
+      pace: () => Promise.resolve(),
+    });
+    const part = new CleanedPart(`.cleaned.${pass}`, await streams.create(EPOCH), null);
+    const rules = { segmentBytes: 300, holeOffsetsMax: HOLE_MAX };
+    const writer = new CleanWriter({ part, base: 0, ...rules, clock: env.clock, signal });
+    await clean.rewrite(await clean.map(), writer);
+    const cleaned = await writer.finish({
+      addTimeStream: () => assert.fail("small segments have no time index"),
+    });
+    state.replaceOldest(segments, cleaned, clean.cleanedTo);
+    const stored = streams.records(part.log.streamId);
+    assert.ok(stored.every(({ count }) => count <= HOLE_MAX), `pass ${pass}`);
+    assert.equal(endOffset(stored.at(-1)!), 90);
+    const full = stored.map(({ payload }) => readBatchHeader(payload))
+      .filter(({ recordCount }) => recordCount > 0);
+    assert.deepEqual(full.map(({ baseOffset }) => baseOffset), [33, 87], `pass ${pass}`);
+    assert.ok(stored.length < 15, "headers are kept where they are needed, not everywhere");
+    assert.ok(state.segments.length > 2, "segments end by size");
+  }
+});

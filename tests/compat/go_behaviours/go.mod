@@ -1,0 +1,3 @@
+module skerry/compat/behaviours
+
+go 1.24

@@ -1,0 +1,23 @@
+/** Every scenario, in the order of a run. */
+import type { Scenario } from "../script.ts";
+import { ADMIN } from "./admin.ts";
+import { CONFIGS } from "./configs.ts";
+import { CONNECTION } from "./connection.ts";
+import { CONSUMER_GROUPS } from "./consumer_groups.ts";
+import { FETCH } from "./fetch.ts";
+import { GROUPS } from "./groups.ts";
+import { PRODUCE } from "./produce.ts";
+import { TRANSACTIONS } from "./transactions.ts";
+import { TOPICS } from "./topics.ts";
+
+export const SCENARIOS: readonly Scenario[] = [
+  ...CONNECTION,
+  ...CONFIGS,
+  ...TOPICS,
+  ...PRODUCE,
+  ...FETCH,
+  ...GROUPS,
+  ...CONSUMER_GROUPS,
+  ...TRANSACTIONS,
+  ...ADMIN,
+];
