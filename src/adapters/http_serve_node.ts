@@ -89,6 +89,12 @@ async function send(response: Response, answer: ServerResponse, isHead: boolean)
   answer.end();
 }
 
+/**
+ * Requests whose answers are under way. Node's Request follows the signal that it is made with through a weak
+ * reference: once the Request itself is collected, a handler that waits on `request.signal` hears of nothing.
+ */
+const underWay = new Set<Request>();
+
 async function respond(
   handler: FetchHandler,
   message: IncomingMessage,
@@ -101,6 +107,8 @@ async function respond(
   let request: Request;
   try {
     request = requestOf(message, gone.signal);
+    underWay.add(request);
+    answer.on("close", () => underWay.delete(request));
   } catch {
     // A target, a Host header or a method that no Request can carry.
     answer.statusCode = 400;

@@ -22,8 +22,8 @@ export interface LedShard {
   readonly closed: boolean;
   /** Replays the log; the shard answers nobody before that. */
   load(): Promise<void>;
-  /** Nobody was asked before this. */
-  start(): void;
+  /** Called once it is found; nobody was asked before. */
+  start?(): void;
   close(): void;
 }
 
@@ -75,6 +75,19 @@ export class LedShards<S extends LedShard> {
     return await this.#loaded(topic, javaHash(id) % topic.partitions);
   }
 
+  /** The shard of a partition of the topic, if there is a topic. */
+  async shardAt(partition: number): Promise<LedShardFound<S>> {
+    const topic = this.#topicRow();
+    if (this.#closed || topic === undefined) return { ok: false, error: "NOT_COORDINATOR" };
+    return await this.#loaded(topic, partition);
+  }
+
+  /** Where an id is stored; creates the topic when it is missing. */
+  async partitionOf(id: string): Promise<number | ErrorName> {
+    const topic = await this.#ensureTopic();
+    return typeof topic === "string" ? topic : javaHash(id) % topic.partitions;
+  }
+
   /** Who coordinates an id, by the local replica; creates the topic when it is missing. */
   async locate(
     id: string,
@@ -86,14 +99,20 @@ export class LedShards<S extends LedShard> {
 
   /** Shards that this node leads, loaded; but those of partitions in which nothing was ever stored. */
   async all(): Promise<readonly LedShardFound<S>[]> {
+    if (this.#closed) return [{ ok: false, error: "NOT_COORDINATOR" }];
     const topic = this.#topicRow();
-    if (topic === undefined || this.#closed) return [];
+    if (topic === undefined) return [];
     const led = Array.from({ length: topic.partitions }, (_, partition) => partition)
       .filter((partition) => {
         const row = this.#rowOf(topic, partition);
         return row?.leader === this.#services.nodeId && row.metaStream !== null;
       });
     return await Promise.all(led.map((partition) => this.#loaded(topic, partition)));
+  }
+
+  /** Those that are loaded now. */
+  inMemory(): readonly S[] {
+    return [...this.#shards.values()];
   }
 
   close(): void {
@@ -184,8 +203,11 @@ export class LedShards<S extends LedShard> {
       return { ok: false, error: moved ? "NOT_COORDINATOR" : "COORDINATOR_NOT_AVAILABLE" };
     }
     const current = this.#shards.get(partition);
-    if (current?.closed === false && current.log === located.log) {
-      return { ok: true, shard: current };
+    if (current !== undefined && current.log === located.log) {
+      if (!current.closed) return { ok: true, shard: current };
+      // It has ended over a write that is not over: a reload would not see all that the log will hold.
+      const { highWatermark, logEndOffset } = located.log;
+      if (highWatermark < logEndOffset) return { ok: false, error: "COORDINATOR_LOAD_IN_PROGRESS" };
     }
     current?.close();
     this.#shards.delete(partition);
@@ -195,7 +217,7 @@ export class LedShards<S extends LedShard> {
       return { ok: false, error: "NOT_COORDINATOR" };
     }
     this.#shards.set(partition, shard);
-    shard.start();
+    shard.start?.();
     this.#services.env.log.log("info", "shard-loaded", { topic: topic.name, partition });
     return { ok: true, shard };
   }

@@ -8,12 +8,14 @@ import { messageOf } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Api } from "../../protocol/api.ts";
 import { errorCode } from "../../protocol/error_code.ts";
+import { type Call, readResponse, requestFrame } from "../../protocol/client_frame.ts";
 import { FrameDecoder } from "../../protocol/frame.ts";
 import { apiVersionsApi } from "../../protocol/message/18_api_versions.ts";
 import { type Address, addressText } from "./address.ts";
 import { brokerFault, checkCode, type ClientFault, dataFault, unreachableFault } from "./fault.ts";
-import { readResponse, requestFrame } from "./wire.ts";
 
+/** What the broker's logs and group listings show of us. */
+const CLIENT_ID = "skerry-cli";
 /** Above any answer: one batch may pass what a fetch asks for, and has at most 64 MiB. */
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 /** The first version in which a client says its name; older brokers answer version 0 instead. */
@@ -78,13 +80,17 @@ export class BrokerConnection {
     return this.#versions.has(key);
   }
 
+  #call(version: number): Call {
+    return { version, correlationId: ++this.#lastId, clientId: CLIENT_ID };
+  }
+
   /** The broker's answer in the newest version that both sides have. */
   async call<Q, S, QIn, SOut>(
     api: Api<Q, S, QIn, SOut>,
     request: QIn,
     options: CallOptions,
   ): Promise<SOut> {
-    const call = { version: this.#versionOf(api, options), correlationId: ++this.#lastId };
+    const call = this.#call(this.#versionOf(api, options));
     const frame = await this.#exchange(requestFrame(api, call, request), options.timeoutMs);
     return this.#decoded(() => readResponse(api, call, frame));
   }
@@ -95,7 +101,7 @@ export class BrokerConnection {
     request: QIn,
     options: CallOptions,
   ): Promise<void> {
-    const call = { version: this.#versionOf(api, options), correlationId: ++this.#lastId };
+    const call = this.#call(this.#versionOf(api, options));
     if (this.#fault !== null) throw this.#fault;
     try {
       await this.#transport.write(requestFrame(api, call, request));
@@ -186,7 +192,7 @@ export class BrokerConnection {
   async #negotiate(timeoutMs: number): Promise<void> {
     const body = { clientSoftwareName: "skerry", clientSoftwareVersion: VERSION };
     for (const version of [HELLO_VERSION, 0]) {
-      const call = { version, correlationId: ++this.#lastId };
+      const call = this.#call(version);
       const frame = await this.#exchange(requestFrame(apiVersionsApi, call, body), timeoutMs);
       const isTooOld = frame.length >= 6 &&
         viewOf(frame).getInt16(4) === errorCode("UNSUPPORTED_VERSION");
