@@ -203,6 +203,17 @@ test("decisions are numbered, dated and complete", () => {
   }
 });
 
+test("clients are counted as in the table of docs/compat.md", () => {
+  const words = ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen"];
+  const table = readFileSync("docs/compat.md", "utf8").split("## Clients")[1]!;
+  const columns = table.trim().split("\n")[0]!.split("|").length - 3;
+  for (const page of ["README.md", "CHANGELOG.md"]) {
+    const text = readFileSync(page, "utf8").replace(/\s+/g, " ");
+    const [, said] = /what (?:each of )?(\w+) clients/.exec(text) ?? [];
+    assert.equal(said, words[columns - 13], page);
+  }
+});
+
 test("docs/durability.md names tests that exist", () => {
   const page = readFileSync("docs/durability.md", "utf8").replace(/\s+/g, " ");
   const named = [...page.matchAll(/`([\w./]+\.test\.ts)`(?:: "([^"]+)")?/g)];

@@ -73,12 +73,16 @@ function checkBrokerChanges(changes: Changes): TopicRefused | { readonly values:
   const values: Record<string, string | null> = {};
   const fixed: string[] = [];
   for (const [name, text] of Object.entries(changes)) {
+    if (text === null) {
+      // Also one that a newer build has set and this one does not know.
+      values[name] = null;
+      continue;
+    }
     const property = BROKER_PROPERTIES.get(name);
     if (property === undefined) {
       return refuse("INVALID_REQUEST", `Unknown broker config name: ${name}`);
     }
-    if (text === null) values[name] = null;
-    else if (property.dynamic !== true) fixed.push(name);
+    if (property.dynamic !== true) fixed.push(name);
     else {
       const checked = checkProperty(property, text);
       if (!checked.ok) return refuse("INVALID_REQUEST", checked.message);

@@ -85,3 +85,25 @@ test("a pass that failed is tried again after a pause; others go on; off is off"
   await clock.settle();
   assert.deepEqual([tries, others], [2, 1]);
 });
+
+test("a pass that always fails at its end takes a small part of the time, and ever less after damage", async () => {
+  const { cleaner, clock } = world();
+  const PASS_MS = 60_000;
+  for (const isPassing of [true, false]) {
+    const kind = isPassing ? "store-unavailable" : "data-loss";
+    const fault = new FaultError(kind, "gone", { retriable: isPassing });
+    let tries = 0;
+    const bad = named(
+      kind,
+      logWith(due(1), () => {
+        tries++;
+        return new Promise((_, reject) => clock.after(PASS_MS, () => reject(fault)));
+      }),
+    );
+    for (let minute = 0; minute < 24 * 60; minute++) {
+      cleaner.look([bad]);
+      await clock.advance(PASS_MS);
+    }
+    assert.ok(tries >= 5 && tries <= (isPassing ? 132 : 10), `${kind}: ${tries} tries in a day`);
+  }
+});

@@ -5,6 +5,7 @@
  */
 import type { Env } from "../env/env.ts";
 import { messageOf } from "../lib/errors.ts";
+import { CLEAN_FAILED_PAUSE_MS_MAX } from "../lib/limits.ts";
 import type { Cleanable, Cleaned, CleanOptions } from "../log/partition_log.ts";
 import { FailurePauses } from "./failure_pauses.ts";
 import type { NamedLog } from "./partition_metrics.ts";
@@ -36,7 +37,7 @@ export class LogCleaner {
 
   constructor(options: LogCleanerOptions) {
     this.#options = options;
-    this.#failures = new FailurePauses(options.env.clock);
+    this.#failures = new FailurePauses(options.env.clock, CLEAN_FAILED_PAUSE_MS_MAX);
   }
 
   /** Begins a pass if one is due and none is under way. */
@@ -93,7 +94,7 @@ export class LogCleaner {
       metrics.observe("skerry_log_cleaner_seconds", (clock.monotonicMs() - beganMs) / 1000);
       if (cleaned !== null) this.#note(named, cleaned);
     } catch (error) {
-      this.#failed(named, error);
+      this.#failed(named, error, clock.monotonicMs() - beganMs);
     } finally {
       this.#isBusy = false;
     }
@@ -107,10 +108,10 @@ export class LogCleaner {
     log.log("warn", "batches-not-compacted", { partition: keyOf(named), unreadable });
   }
 
-  #failed(named: NamedLog, error: unknown): void {
+  #failed(named: NamedLog, error: unknown, workedMs: number): void {
     const { log, metrics } = this.#options.env;
     metrics.count("skerry_log_cleaner_runs_total", { outcome: "failed" });
-    const pauseMs = this.#failures.failed(keyOf(named), error, named);
+    const pauseMs = this.#failures.failed(keyOf(named), error, named, workedMs);
     const reason = messageOf(error);
     log.log("warn", "log-cleaning-failed", { partition: keyOf(named), pauseMs, reason });
   }

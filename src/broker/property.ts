@@ -1,4 +1,5 @@
 /** A configuration property as data: name, type, default, what is allowed. Parses texts the way Kafka does. */
+import { PROPERTY_CHARS_MAX } from "../lib/limits.ts";
 
 export type PropertyType = "boolean" | "string" | "int" | "long" | "double" | "list";
 
@@ -71,11 +72,13 @@ function checkInteger(property: Property, text: string): Checked {
     : { ok: true, value: String(value) };
 }
 
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
 function checkDouble(property: Property, text: string): Checked {
-  const value = Number(text);
+  const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
   const min = Number(property.min ?? 0n);
   const max = Number(property.max ?? LONG_MAX);
-  return text === "" || !(value >= min && value <= max)
+  return !(value >= min && value <= max)
     ? refuse(property, text, `a number from ${min} to ${max}`)
     : { ok: true, value: text };
 }
@@ -100,6 +103,9 @@ function checkWord(property: Property, text: string, words: readonly string[]): 
 }
 
 export function checkProperty(property: Property, raw: string): Checked {
+  if (raw.length > PROPERTY_CHARS_MAX) {
+    return refuse(property, raw, `at most ${PROPERTY_CHARS_MAX} characters`);
+  }
   const text = raw.trim();
   switch (property.type) {
     case "int":

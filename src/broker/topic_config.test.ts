@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as fc from "fast-check";
+import { PROPERTY_CHARS_MAX } from "../lib/limits.ts";
 import { brokerConfig } from "../../tests/support/broker_world.ts";
 import { parseBrokerConfig } from "./broker_config.ts";
 import { BROKER_PROPERTIES } from "./broker_properties.ts";
@@ -34,6 +35,8 @@ test("values that are accepted, with their canonical form, and those that are no
     ["compression.type", "none", null],
     ["min.cleanable.dirty.ratio", "0.25", "0.25"],
     ["min.cleanable.dirty.ratio", "1.1", null],
+    ["min.cleanable.dirty.ratio", "1e-1", "1e-1"],
+    ["min.cleanable.dirty.ratio", "0x1", null],
     ["preallocate", "TRUE", "true"],
     ["preallocate", "yes", null],
     ["remote.storage.enable", "false", "false"],
@@ -54,6 +57,20 @@ test("values that are accepted, with their canonical form, and those that are no
     const checked = checkTopicConfigs([[name, text]]);
     assert.equal(checked.ok ? checked.configs[name] : null, expected, `${name}=${text}`);
   }
+});
+
+test("no value is so long that metadata entries are not bounded", () => {
+  const long: [string, string][] = [
+    ["min.cleanable.dirty.ratio", `0.${"5".repeat(PROPERTY_CHARS_MAX)}`],
+    ["cleanup.policy", "compact,".repeat(PROPERTY_CHARS_MAX)],
+    ["leader.replication.throttled.replicas", "0:1,".repeat(PROPERTY_CHARS_MAX)],
+  ];
+  for (const [name, text] of long) {
+    const checked = checkTopicConfigs([[name, text]]);
+    assert.ok(!checked.ok && checked.message.length < 300, name);
+  }
+  const most = "0:1,".repeat(PROPERTY_CHARS_MAX / 4);
+  assert.ok(checkTopicConfigs([["leader.replication.throttled.replicas", most]]).ok);
 });
 
 test("unknown keys and null are refused, removed keys are dropped", () => {

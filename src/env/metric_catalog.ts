@@ -222,7 +222,7 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
     "counter",
     "outcome",
     "passes of topic compaction: done, overtaken (the log closed or lost what was read) or failed",
-    "failed: the log has the reason (`log-cleaning-failed`); the partition is tried again after a pause",
+    "failed: the log has the reason (`log-cleaning-failed`); tried again after pauses, of up to a day after damage",
   ),
   skerry_log_cleaner_seconds: row("histogram", "", "how long a pass took"),
   skerry_log_cleaner_read_bytes_total: row("counter", "", "bytes that topic compaction read"),

@@ -170,6 +170,8 @@ export const TOPIC_REGEX_STEPS_MAX = 4_096;
 export const TOPIC_REGEX_SLICE_STEPS = 2_000_000;
 /** Resolved regular expressions that a node keeps beside those in its groups. */
 export const TOPIC_REGEXES_KEPT = 1_000;
+/** Different expressions in one group: each is matched against all topics whenever topics change. */
+export const TOPIC_REGEXES_PER_GROUP_MAX = 100;
 /** Batches kept per idempotent producer: clients have at most five requests in flight (KIP-98). */
 export const PRODUCER_BATCHES_MAX = 5;
 /** Records of a refused batch that are named in the answer; a batch with more is refused as a whole. */
@@ -206,6 +208,8 @@ export const PRODUCER_IDS_MAX = 100_000;
 export const KV_KEY_CHARS_MAX = 1_024;
 /** Characters of a value there: several must fit one metadata entry, even escaped. */
 export const KV_VALUE_CHARS_MAX = 64 * KIB;
+/** Characters of a setting: all those of a topic must fit one metadata entry with ease. */
+export const PROPERTY_CHARS_MAX = 16 * KIB;
 /** Attempts to change a value that other nodes change as well. */
 export const KV_CHANGES_MAX = 5;
 /** Entities with client quotas: each is a row of the metadata. */
@@ -319,6 +323,8 @@ export const REOPEN_FIRST_MS = 250;
 export const REOPEN_PASSING_CAP_MS = 2_000;
 /** Longest one after damage: a repair is noticed within this time, and each try costs metadata entries. */
 export const REOPEN_LASTING_CAP_MS = 30_000;
+/** Such a pause lasts at least so many times the work that failed: what fails late must not fill the time. */
+export const FAILED_WORK_SHARE = 10;
 /** Requests of one connection between socket and answer; clients of ours and theirs keep at most 5. */
 export const CONNECTION_REQUESTS_MAX = 32;
 /** A frame may take this long whatever its size; afterwards it must keep FRAME_BYTES_PER_S_MIN. */

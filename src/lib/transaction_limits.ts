@@ -10,6 +10,8 @@ export const VERIFICATIONS_MAX = 10_000;
 export const ABORTED_RECENT_MAX = 1_024;
 /** Transactional ids in one partition of the transaction log: some 500 bytes each. */
 export const TXN_IDS_PER_PARTITION_MAX = 100_000;
+/** Transactional ids and their open partitions on a node; beyond it nothing new is begun: about 300,000 ids. */
+export const TXN_STATE_BYTES_MAX = 256 * MIB;
 /** Requests that wait for the same transactional id: one client has a handful in flight. */
 export const TXN_QUEUE_MAX = 100;
 /** Markers that a node writes at the same time: each is one small append. */

@@ -14,8 +14,8 @@ import type { AbortedTransaction, LogRead, ReadOptions, ReadRefused } from "./pa
 export interface LogToRead {
   readonly log: Stream;
   readonly state: LogState;
-  /** Null while nothing was indexed. */
-  readonly txn: Stream | null;
+  /** As it is now, null while nothing was indexed: it may be made, and take over what is in memory, during a read. */
+  readonly txn: () => Stream | null;
 }
 
 interface Found {
@@ -86,7 +86,8 @@ async function find(
   if (isolation === "uncommitted" || last === undefined) return { batches, aborted: [] };
   const { segments, aborted: known } = state;
   const end = endOffset(last);
-  const aborted = await findAborted({ segments, aborted: known, txn, start, end, how });
+  const query = { segments, aborted: known, txn: txn(), start, end, how };
+  const aborted = await findAborted(query);
   return aborted === null ? null : { batches, aborted };
 }
 

@@ -257,7 +257,7 @@ export class PartitionLogImpl implements PartitionLog {
   }
 
   read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null> {
-    const { txn } = this.#checkpointer;
+    const txn = () => this.#checkpointer.txn;
     return readLog({ log: this.#log, state: this.#state, txn }, offset, options);
   }
 

@@ -13,12 +13,15 @@ import {
   type BatchHeader,
   codecOf,
   deleteHorizonOf,
+  isIntact,
   isLogAppendTime,
   markHorizon,
 } from "./record_batch.ts";
 
 /** Attributes and the two deltas of a record. */
 const HEAD_BYTES_MAX = 16;
+/** Its length, attributes, both deltas and the lengths of key and value. */
+const RECORD_BYTES_MIN = 6;
 
 export interface FilteredRecord {
   readonly offset: Offset;
@@ -74,19 +77,83 @@ function readPiece(plain: Uint8Array, reader: ByteReader, header: BatchHeader): 
   };
 }
 
-function readPieces(batch: Uint8Array, header: BatchHeader, codecs: Codecs): readonly Piece[] {
-  const payload = batch.subarray(BATCH_HEADER_BYTES);
-  const plain = inflateRecords(header.attributes, payload, codecs);
+/** One by one: a batch may hold millions of records, and objects for all of them would fill the memory. */
+function* readPieces(plain: Uint8Array, header: BatchHeader): Generator<Piece, void> {
   const reader = new ByteReader(plain);
-  const pieces: Piece[] = [];
-  for (let i = 0; i < header.recordCount; i++) pieces.push(readPiece(plain, reader, header));
+  for (let i = 0; i < header.recordCount; i++) yield readPiece(plain, reader, header);
   if (reader.remaining > 0) throw bad(`${reader.remaining} bytes left`);
-  return pieces;
 }
 
-function writePieces(pieces: readonly Piece[], baseTimestamp: number): Uint8Array {
+function inflate(batch: Uint8Array, header: BatchHeader, codecs: Codecs): Uint8Array {
+  if (!isIntact(batch)) throw bad("the checksum is wrong");
+  const plain = inflateRecords(header.attributes, batch.subarray(BATCH_HEADER_BYTES), codecs);
+  const { recordCount } = header;
+  if (recordCount < 0 || recordCount * RECORD_BYTES_MIN > plain.length) {
+    throw bad(`${recordCount} records in ${plain.length} bytes`);
+  }
+  return plain;
+}
+
+/**
+ * The records as a filter sees them, and none at all of a batch that is broken anywhere: such a one stays as it
+ * is, and nobody can read what it would make old. Throws as `filterBatch`.
+ */
+export function* filteredRecords(
+  batch: Uint8Array,
+  header: BatchHeader,
+  codecs: Codecs,
+): Generator<FilteredRecord, void> {
+  const plain = inflate(batch, header, codecs);
+  const checked = readPieces(plain, header);
+  let isChecked = false;
+  while (!isChecked) isChecked = checked.next().done === true;
+  for (const { record } of readPieces(plain, header)) yield record;
+}
+
+/** What is kept of a batch. */
+class Selection {
+  readonly #isKept: Uint8Array;
+  #index = 0;
+  count = 0;
+  hasTombstone = false;
+  firstTimestampMs = 0;
+  maxTimestampMs = -1;
+
+  constructor(recordCount: number) {
+    this.#isKept = new Uint8Array(recordCount);
+  }
+
+  /** Asked for each record in order. */
+  add({ record, timestampMs }: Piece, isKept: boolean): void {
+    this.#isKept[this.#index++] = isKept ? 1 : 0;
+    if (!isKept) return;
+    if (this.count === 0) this.firstTimestampMs = timestampMs;
+    this.count++;
+    this.hasTombstone ||= record.isTombstone;
+    this.maxTimestampMs = Math.max(this.maxTimestampMs, timestampMs);
+  }
+
+  has(index: number): boolean {
+    return this.#isKept[index] === 1;
+  }
+}
+
+function select(plain: Uint8Array, header: BatchHeader, { keeps }: BatchFilter): Selection {
+  const selection = new Selection(header.recordCount);
+  for (const piece of readPieces(plain, header)) selection.add(piece, keeps(piece.record));
+  return selection;
+}
+
+function writeSelected(
+  plain: Uint8Array,
+  header: BatchHeader,
+  selection: Selection,
+  baseTimestamp: number,
+): Uint8Array {
   const writer = new ByteWriter();
-  for (const { timestampMs, attributes, offsetDelta, tail } of pieces) {
+  let index = 0;
+  for (const { timestampMs, attributes, offsetDelta, tail } of readPieces(plain, header)) {
+    if (!selection.has(index++)) continue;
     const head = new ByteWriter(HEAD_BYTES_MAX);
     head.i8(attributes);
     head.varlong(timestampMs - baseTimestamp);
@@ -99,24 +166,22 @@ function writePieces(pieces: readonly Piece[], baseTimestamp: number): Uint8Arra
 }
 
 function rebuild(
+  plain: Uint8Array,
   header: BatchHeader,
-  pieces: readonly Piece[],
+  selection: Selection,
   horizonMs: number | null,
   codecs: Codecs,
 ): Uint8Array {
-  const baseTimestamp = horizonMs ?? pieces[0]!.timestampMs;
-  const plain = writePieces(pieces, baseTimestamp);
+  const baseTimestamp = horizonMs ?? selection.firstTimestampMs;
+  const left = writeSelected(plain, header, selection, baseTimestamp);
   const codec = codecOf(header) ?? null;
-  const maxTimestamp = isLogAppendTime(header)
-    ? header.maxTimestamp
-    : pieces.reduce((most, { timestampMs }) => Math.max(most, timestampMs), -1);
   return assemble({
     ...header,
     attributes: markHorizon(header.attributes, horizonMs !== null),
     baseTimestamp,
-    maxTimestamp,
-    recordCount: pieces.length,
-  }, codec === null ? plain : codecs.compress(codec, plain));
+    maxTimestamp: isLogAppendTime(header) ? header.maxTimestamp : selection.maxTimestampMs,
+    recordCount: selection.count,
+  }, codec === null ? left : codecs.compress(codec, left));
 }
 
 /**
@@ -129,14 +194,13 @@ export function filterBatch(
   filter: BatchFilter,
 ): Uint8Array | null {
   if (header.recordCount === 0) return null;
-  const pieces = readPieces(batch, header, filter.codecs);
-  const kept = pieces.filter(({ record }) => filter.keeps(record));
-  if (kept.length === 0) return null;
+  const plain = inflate(batch, header, filter.codecs);
+  const selection = select(plain, header, filter);
+  if (selection.count === 0) return null;
   const horizonMs = deleteHorizonOf(header);
-  const isDue = horizonMs === null &&
-    (filter.isHorizonDue || kept.some(({ record }) => record.isTombstone));
-  if (!isDue && kept.length === pieces.length) return batch;
-  return rebuild(header, kept, isDue ? filter.horizonMs : horizonMs, filter.codecs);
+  const isDue = horizonMs === null && (filter.isHorizonDue || selection.hasTombstone);
+  if (!isDue && selection.count === header.recordCount) return batch;
+  return rebuild(plain, header, selection, isDue ? filter.horizonMs : horizonMs, filter.codecs);
 }
 
 /** Only the header, which still says where offsets and sequences end: what a batch without records leaves. */

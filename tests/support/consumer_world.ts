@@ -46,6 +46,7 @@ export class World {
   readonly clock = createFakeClock();
   readonly topics = new FakeTopics({ t: 4 });
   readonly log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  readonly host = consumerHost(this.clock, this.topics, { sessionTimeoutMs: SESSION_MS });
   #shard: Shard | null = null;
   #ids = 0;
 
@@ -65,7 +66,7 @@ export class World {
       topicExists: () => true,
       memory: new GroupMemory(2 ** 40),
       compactBytesMin: 0,
-      consumers: consumerHost(this.clock, this.topics, { sessionTimeoutMs: SESSION_MS }),
+      consumers: this.host,
     });
     await this.#shard.load();
     return this.#shard;

@@ -18,7 +18,7 @@ async function world() {
       return routesOf({ ...services, coordinator, transactions });
     },
   });
-  return { broker, close: () => made[0]!.close() };
+  return { broker, coordinator: made[0]!, close: () => made[0]!.close() };
 }
 
 test("a partition that is named again is written once, and the last offset counts", async () => {
@@ -50,5 +50,25 @@ test("all offsets of a group are answered once, however often they are asked for
   const answer = await broker.call(offsetFetchApi, 8, { groups: [one, one, one] });
   assert.equal(answer.groups.length, 1);
   assert.equal(answer.groups[0]!.topics[0]!.partitions[0]!.committedOffset, 1);
+  close();
+});
+
+test("named partitions are looked up without a look at all that open transactions have", async () => {
+  const { broker, coordinator, close } = await world();
+  await broker.createTopic("t");
+  const found = await coordinator.shardOf("g");
+  assert.ok(found.ok);
+  let looks = 0;
+  found.shard.pending.of = () => {
+    looks += 1;
+    return [];
+  };
+  const one = { groupId: "g", memberId: null, memberEpoch: -1 };
+  const named = { ...one, topics: [{ name: "t", partitionIndexes: [0] }] };
+  const groups = [named, named, { ...one, topics: [] }];
+  await broker.call(offsetFetchApi, 8, { groups, requireStable: true });
+  assert.equal(looks, 0);
+  await broker.call(offsetFetchApi, 8, { groups: [{ ...one, topics: null }], requireStable: true });
+  assert.equal(looks, 1);
   close();
 });

@@ -63,7 +63,7 @@ function none(partitionIndex: number, error: ErrorName): AnsweredPartition {
 interface Known {
   readonly offsets: OffsetTable | undefined;
   readonly isUnstable: (at: TopicPartition) => boolean;
-  /** Partitions that are unstable. */
+  /** Partitions that are unstable, where all are asked for. */
   readonly unstable: readonly TopicPartition[];
 }
 
@@ -151,7 +151,7 @@ async function fetchGroup(
   const known: Known = {
     offsets: found.shard.find(groupId)?.offsets,
     isUnstable: (at) => requireStable && pending.has(groupId, at),
-    unstable: requireStable ? pending.of(groupId) : [],
+    unstable: requireStable && asked === null ? pending.of(groupId) : [],
   };
   const topics = asked === null
     ? allTopics(services, known)

@@ -4,15 +4,17 @@
  * are durable. A marker of an old epoch is refused, and so is one of an old coordinator epoch.
  * Version notes: 2 says by which rules the epoch is judged (KIP-1228).
  */
-import { errorCode } from "../../protocol/error_code.ts";
+import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
   writeTxnMarkersApi,
   type WriteTxnMarkersRequest,
   type WriteTxnMarkersResponse,
 } from "../../protocol/message/27_write_txn_markers.ts";
+import { isClamped } from "../../protocol/primitive.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 import { inGroups } from "../many.ts";
+import type { TxnPartition } from "../txn/transaction.ts";
 import type { TransactionMarker } from "../../log/partition_log.ts";
 
 const V2 = 2;
@@ -32,11 +34,17 @@ function markerOf(asked: Asked): TransactionMarker {
 
 async function write({ env, transactions }: GroupServices, asked: Asked) {
   const marker = markerOf(asked);
+  const { producerId } = marker;
+  const isNobody = producerId < 0 || isClamped(producerId);
+  const mark = (at: TxnPartition): Promise<ErrorName> =>
+    isNobody
+      ? Promise.resolve("INVALID_PRODUCER_ID_MAPPING")
+      : transactions.markers.write(at, marker);
   const topics = [];
   for (const { name, partitionIndexes } of asked.topics) {
     const partitions = await inGroups(env.clock, partitionIndexes, async (partition) => ({
       partitionIndex: partition,
-      errorCode: errorCode(await transactions.markers.write({ topic: name, partition }, marker)),
+      errorCode: errorCode(await mark({ topic: name, partition })),
     }));
     topics.push({ name, partitions });
   }

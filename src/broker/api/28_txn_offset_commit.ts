@@ -144,7 +144,7 @@ async function commit(
   if (error !== "NONE") return error;
   if (shard.closed) return "NOT_COORDINATOR";
   const entry = shard.findOrCreate(groupId);
-  if (!shard.pending.hasRoomFor(offsets)) {
+  if (!shard.pending.hasRoomFor(groupId, offsets)) {
     shard.reschedule(entry);
     return "INVALID_COMMIT_OFFSET_SIZE";
   }

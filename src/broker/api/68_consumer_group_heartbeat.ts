@@ -3,12 +3,13 @@
  * Behaviour: joins, keeps alive, reconciles and leaves (KIP-848). The broker assigns; a partition is given to
  * a member only when nobody else has it any more. What an answer says is durable; a heartbeat that
  * changes nothing writes nothing. Regular expressions are RE2's, match whole names, and never mean
- * internal topics. The first member makes a classic group of consumers a consumer group, and the last one
- * that leaves makes it a classic group again, as group.consumer.migration.policy allows; else a classic group with
- * members is GROUP_ID_NOT_FOUND.
+ * internal topics; a group has 100 different ones at most, one more is GROUP_MAX_SIZE_REACHED. The first member
+ * makes a classic group of consumers a consumer group, and the last one that leaves makes it a classic group again,
+ * as group.consumer.migration.policy allows; else a classic group with members is GROUP_ID_NOT_FOUND.
  * Version notes: 1 regular expressions, and the client chooses its member id (KIP-1082).
  */
 import { randomUuid } from "../../env/random.ts";
+import { TOPIC_REGEXES_PER_GROUP_MAX } from "../../lib/limits.ts";
 import { errorCode } from "../../protocol/error_code.ts";
 import {
   consumerGroupHeartbeatApi,
@@ -130,8 +131,16 @@ async function resolve(
   shard: Shard,
   { groupId, subscribedTopicRegex: regex }: ConsumerGroupHeartbeatRequest,
 ): Promise<ConsumerRefused | null> {
-  const known = shard.find(groupId)?.consumer?.group.regexes.keys() ?? [];
-  for (const pattern of Array.from(known)) await regexes.resolve(pattern);
+  const live = shard.find(groupId)?.consumer ?? null;
+  const known = live?.group.regexes ?? new Map<string, unknown>();
+  const isNew = regex !== null && regex !== "" && !known.has(regex);
+  if (isNew && known.size >= TOPIC_REGEXES_PER_GROUP_MAX) {
+    const message = `The group has ${known.size} different regular expressions already.`;
+    return refused("GROUP_MAX_SIZE_REACHED", message);
+  }
+  if (live?.isStale === true) {
+    for (const pattern of Array.from(known.keys())) await regexes.resolve(pattern);
+  }
   const problem = regex === null || regex === "" ? null : await regexes.resolve(regex);
   if (problem === null) return null;
   const message =

@@ -12,6 +12,7 @@ import { describeLogDirsApi } from "../../protocol/message/35_describe_log_dirs.
 import { createPartitionsApi } from "../../protocol/message/37_create_partitions.ts";
 import { electLeadersApi } from "../../protocol/message/43_elect_leaders.ts";
 import { alterPartitionReassignmentsApi } from "../../protocol/message/45_alter_partition_reassignments.ts";
+import { alterConfigsApi } from "../../protocol/message/33_alter_configs.ts";
 import { incrementalAlterConfigsApi } from "../../protocol/message/44_incremental_alter_configs.ts";
 import { alterClientQuotasApi } from "../../protocol/message/49_alter_client_quotas.ts";
 import { updateFeaturesApi } from "../../protocol/message/57_update_features.ts";
@@ -23,6 +24,7 @@ import { createTopicsHandler } from "./19_create_topics.ts";
 import { deleteTopicsHandler } from "./20_delete_topics.ts";
 import { deleteRecordsHandler } from "./21_delete_records.ts";
 import { describeLogDirsHandler } from "./35_describe_log_dirs.ts";
+import { alterConfigsHandler } from "./33_alter_configs.ts";
 import { createPartitionsHandler } from "./37_create_partitions.ts";
 import { electLeadersHandler } from "./43_elect_leaders.ts";
 import { incrementalAlterConfigsHandler } from "./44_incremental_alter_configs.ts";
@@ -39,6 +41,7 @@ function world(properties: Record<string, string> = {}): Promise<BrokerWorld> {
       bind(createTopicsHandler(services)),
       bind(deleteTopicsHandler(services)),
       bind(deleteRecordsHandler(services)),
+      bind(alterConfigsHandler(services)),
       bind(describeLogDirsHandler(services)),
       bind(createPartitionsHandler(services)),
       bind(electLeadersHandler(services)),
@@ -382,6 +385,24 @@ test("two brokers that change the same setting do not undo each other", async ()
     "2000",
     "7",
   ]);
+});
+
+test("AlterConfigs removes settings that this build does not know", async () => {
+  const broker = await world();
+  const key = "kafka/config/broker/1";
+  const value = '{"message.max.bytes":"2000","no.such":"1"}';
+  await broker.metadata.submit({ type: "put-kv", key, value, expectedVersion: 0 });
+  const { responses: [answer] } = await broker.call(alterConfigsApi, 2, {
+    resources: [{
+      resourceType: 4,
+      resourceName: "1",
+      configs: [{ name: "log.retention.ms", value: "7" }],
+    }],
+    validateOnly: false,
+  });
+  assert.equal(errorName(answer!.errorCode), "NONE");
+  const kept = broker.metadata.view().kv.get(key)?.value;
+  assert.equal(kept, '{"log.retention.ms":"7"}');
 });
 
 test("settings that this build does not know, and texts that are none, are passed over", async () => {

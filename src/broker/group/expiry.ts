@@ -5,7 +5,7 @@
  * An expiry that a client from before KIP-211 set for its commit stands in place of the retention.
  */
 import type { Group } from "./group.ts";
-import { type ConsumerGroup, isSubscribedTo } from "./consumer/group.ts";
+import { type ConsumerGroup, subscriptionTo } from "./consumer/group.ts";
 import { NEVER, type OffsetEntry, type OffsetTable } from "./offset_table.ts";
 import { subscribedTopics } from "./subscription.ts";
 
@@ -25,8 +25,9 @@ export function expiredConsumerOffsets(
   nowMs: number,
   retentionMs: number,
 ): OffsetEntry[] {
+  const isSubscribed = subscriptionTo(group);
   return [...offsets.entries()].filter((entry) =>
-    isPast(entry, entry.committedAtMs, nowMs, retentionMs) && !isSubscribedTo(group, entry.topic)
+    isPast(entry, entry.committedAtMs, nowMs, retentionMs) && !isSubscribed(entry.topic)
   );
 }
 

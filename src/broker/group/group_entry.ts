@@ -1,5 +1,5 @@
 /** What a shard holds of one group: its state, its offsets, and what is on the way to the log. */
-import { isSubscribedTo, stateOf } from "./consumer/group.ts";
+import { stateOf, subscriptionTo } from "./consumer/group.ts";
 import type { LiveGroup } from "./consumer/live.ts";
 import type { Group } from "./group.ts";
 import { groupBytes } from "./memory.ts";
@@ -50,7 +50,7 @@ export function isEmptyGroup({ group, consumer }: GroupEntry): boolean {
 export function subscriptionOf(
   { group, consumer }: GroupEntry,
 ): ((topic: string) => boolean) | null {
-  if (consumer !== null) return (topic) => isSubscribedTo(consumer.group, topic);
+  if (consumer !== null) return subscriptionTo(consumer.group);
   const topics = subscribedTopics(group);
   return topics === null ? null : (topic) => topics.has(topic);
 }

@@ -23,6 +23,13 @@ function placeOf(groupId: string, at: TopicPartition): string {
   return `${groupId.length}:${groupId}${keyOf(at)}`;
 }
 
+/** Estimated; its place in a transaction has the name of the group. */
+export function pendingBytes(
+  { groupId, entry }: Pick<PendingOffset, "groupId" | "entry">,
+): number {
+  return offsetBytes(entry) + groupId.length;
+}
+
 export class PendingOffsets {
   /** What open transactions have, by producer. */
   readonly #open = new Map<number, Batch>();
@@ -107,8 +114,9 @@ export class PendingOffsets {
     this.#bytes = 0;
   }
 
-  #count({ groupId, entry }: PendingOffset, by: 1 | -1): void {
-    this.#bytes += by * offsetBytes(entry);
+  #count(pending: PendingOffset, by: 1 | -1): void {
+    const { groupId, entry } = pending;
+    this.#bytes += by * pendingBytes(pending);
     const counts = this.#counts.get(groupId) ?? new Map<string, number>();
     const key = keyOf(entry);
     const count = (counts.get(key) ?? 0) + by;

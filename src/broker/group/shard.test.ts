@@ -397,6 +397,34 @@ test("a deletion of what there is not writes nothing; one that fails deletes not
   assert.deepEqual(offsetsOf(shard), [[0, 1]]);
 });
 
+test("a deletion that names a partition again and again writes one tombstone", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const shard = await shardOver(log);
+  const entry = shard.findOrCreate("g");
+  await shard.commit(entry, [offsetOf(1)]);
+  const end = log.logEndOffset;
+  await shard.deleteOffsets(
+    entry,
+    Array.from({ length: 50 }, () => ({ topic: "t", partition: 0 })),
+  );
+  assert.equal(log.logEndOffset, end + 1);
+});
+
+test("a group that cannot be deleted keeps its offsets, and those of open transactions", async () => {
+  const log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  const memory = new GroupMemory(2 ** 40);
+  const shard = await shardOver(log, memory);
+  const entry = shard.findOrCreate("g");
+  await shard.commit(entry, [offsetOf(1)]);
+  shard.pending.replay(7, { groupId: "g", entry: offsetOf(5), position: 1 });
+  const before = memory.bytes;
+  log.refusal = "NOT_ENOUGH_REPLICAS";
+  await assert.rejects(shard.delete(entry));
+  assert.deepEqual(offsetsOf(shard), [[0, 1]]);
+  assert.ok(shard.pending.has("g", { topic: "t", partition: 0 }));
+  assert.equal(memory.bytes, before);
+});
+
 test("commits and deletions in any order, in flight or not: a reload finds what memory has", async () => {
   const step = fc.record({
     deletes: fc.boolean(),

@@ -16,6 +16,7 @@ import {
   readBatchHeader,
 } from "../../protocol/record_batch.ts";
 import { readRecords } from "../../protocol/record.ts";
+import { lastOfEach } from "../many.ts";
 import type { ConsumerHost, LiveGroup } from "./consumer/live.ts";
 import { tombstonesOf } from "./consumer/records.ts";
 import { ShardSide } from "./consumer/shard_side.ts";
@@ -246,6 +247,18 @@ export class Shard {
     await appendRecords(this.#options.env, this.log, records).durable;
   }
 
+  /** Throws before anything has happened; when the log took a part of it only a reload tells what is true. */
+  #appendWhole(records: readonly KeyValue[]): Promise<unknown> {
+    const { log } = this;
+    const before = log.logEndOffset;
+    try {
+      return appendRecords(this.#options.env, log, records).durable;
+    } catch (error) {
+      if (log.logEndOffset !== before) this.close();
+      throw error;
+    }
+  }
+
   /** Whether the offsets may be added to what the node's groups hold. */
   hasRoomFor(entry: GroupEntry, offsets: readonly OffsetEntry[]): boolean {
     return this.#options.memory.hasRoom(growthBy(entry, offsets));
@@ -289,7 +302,8 @@ export class Shard {
   async deleteOffsets(entry: GroupEntry, of: readonly TopicPartition[]): Promise<void> {
     const { group: { groupId }, offsets } = entry;
     // A commit that is on its way to the log stands before the tombstone.
-    const known = of.filter((at) =>
+    const distinct = lastOfEach(of, ({ topic, partition }) => `${partition}/${topic}`);
+    const known = distinct.filter((at) =>
       entry.writes > 0 || offsets.positionOf(at) >= 0 || this.pending.has(groupId, at)
     );
     if (known.length === 0) return;
@@ -319,7 +333,7 @@ export class Shard {
     );
     const ends = entry.consumer === null ? [] : tombstonesOf(entry.consumer.group);
     const isClassic = entry.consumer === null || entry.record !== null;
-    const stored = this.append([
+    const stored = this.#appendWhole([
       ...tombstones,
       ...(isClassic ? [groupTombstone(groupId)] : []),
       ...ends,

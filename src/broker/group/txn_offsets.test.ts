@@ -17,8 +17,10 @@ interface Opened {
   readonly memory: GroupMemory;
 }
 
-async function open({ env, log }: Harness): Promise<Opened> {
-  const memory = new GroupMemory(2 ** 30);
+async function open(
+  { env, log }: Harness,
+  memory = new GroupMemory(2 ** 30),
+): Promise<Opened> {
   const shard = new Shard({
     env,
     log,
@@ -183,4 +185,19 @@ test("offsets of an old epoch, or of a transaction that nobody opened, are refus
   assert.equal(await shard.commitPending(entry, older, offsets, null), "INVALID_PRODUCER_EPOCH");
   const stranger = { producerId: 99, producerEpoch: 0 };
   assert.equal(await shard.commitPending(entry, stranger, offsets, null), "INVALID_TXN_STATE");
+});
+
+test("a pending offset counts with the name of its group, which it holds", async () => {
+  const harness = await createHarness();
+  const memory = new GroupMemory(20_000);
+  const { shard } = await open(harness, memory);
+  const groupId = "g".repeat(10_000);
+  const offsets = [entryOf(harness, 5)];
+  assert.ok(shard.pending.hasRoomFor(groupId, offsets));
+  const before = memory.bytes;
+  shard.pending.replay(7, { groupId, entry: offsets[0]!, position: 0 });
+  assert.ok(memory.bytes - before >= groupId.length);
+  assert.ok(!shard.pending.hasRoomFor(groupId, offsets));
+  shard.pending.clear();
+  assert.equal(memory.bytes, before);
 });

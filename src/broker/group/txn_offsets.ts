@@ -13,9 +13,9 @@ import type {
 import { readMarker } from "../../protocol/control_record.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { BatchHeader } from "../../protocol/record_batch.ts";
-import { type GroupMemory, offsetBytes } from "./memory.ts";
+import type { GroupMemory } from "./memory.ts";
 import type { OffsetEntry, TopicPartition } from "./offset_table.ts";
-import { type PendingOffset, PendingOffsets } from "./pending_offsets.ts";
+import { pendingBytes, type PendingOffset, PendingOffsets } from "./pending_offsets.ts";
 import { batchesOf, offsetRecord } from "./records.ts";
 import { shardBatch } from "./shard_log.ts";
 
@@ -59,8 +59,9 @@ export class TxnOffsets {
   }
 
   /** Whether so much more may be pending: it counts beside what is committed already. */
-  hasRoomFor(offsets: readonly OffsetEntry[]): boolean {
-    return this.#options.memory.hasRoom(offsets.reduce((sum, one) => sum + offsetBytes(one), 0));
+  hasRoomFor(groupId: string, offsets: readonly OffsetEntry[]): boolean {
+    const bytes = offsets.reduce((sum, entry) => sum + pendingBytes({ groupId, entry }), 0);
+    return this.#options.memory.hasRoom(bytes);
   }
 
   /** From the log, while the shard loads. */

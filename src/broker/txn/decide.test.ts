@@ -232,6 +232,21 @@ test("the coordinator's own abort fences by one epoch, also where the epochs end
   }
 });
 
+test("the epoch behind the last one is for fences only: whoever shows it is fenced", () => {
+  const who = { producerId: ID, producerEpoch: 32_767 };
+  for (const status of ["CompleteAbort", "Ongoing"] as const) {
+    const known = row(status, { producerEpoch: 32_767 });
+    const partitions = [{ topic: "u", partition: 0 }];
+    assert.equal(shown(decideAdd(known, who, partitions, true, NOW)), "PRODUCER_FENCED");
+    assert.equal(decideVerify(known, who), "PRODUCER_FENCED");
+    for (const commit of [true, false]) {
+      for (const isV2 of [true, false]) {
+        assert.equal(ended(known, commit, isV2, who), "PRODUCER_FENCED");
+      }
+    }
+  }
+});
+
 test("rows survive their records, but for the epoch before, which Kafka does not store either", () => {
   for (const status of TXN_STATUSES.slice(0, 6)) {
     const known = row(status, { previousProducerId: 7, nextProducerId: 8, isV2: true });

@@ -1,6 +1,7 @@
 /** Partitions that join a transaction, and the question whether it holds them (KIP-890). Pure. */
 import type { ErrorName } from "../../protocol/error_code.ts";
 import {
+  CLIENT_EPOCH_MAX,
   isPreparing,
   partitionName,
   type ProducerIdentity,
@@ -18,6 +19,11 @@ function isSubset(
   of: ReadonlyMap<string, TxnPartition>,
 ): boolean {
   return partitions.every((one) => of.has(partitionName(one)));
+}
+
+/** The epoch behind the clients' last one belongs to nobody, and no fence could rise above it. */
+function isFenced(known: Transaction, { producerEpoch }: ProducerIdentity): boolean {
+  return producerEpoch !== known.producerEpoch || producerEpoch > CLIENT_EPOCH_MAX;
 }
 
 function begun(
@@ -46,7 +52,7 @@ export function decideAdd(
   if (known === undefined) return refuse("INVALID_PRODUCER_ID_MAPPING");
   if (isPreparing(known)) return refuse("CONCURRENT_TRANSACTIONS");
   if (known.producerId !== producer.producerId) return refuse("INVALID_PRODUCER_ID_MAPPING");
-  if (known.producerEpoch !== producer.producerEpoch) return refuse("PRODUCER_FENCED");
+  if (isFenced(known, producer)) return refuse("PRODUCER_FENCED");
   if (known.status === "Ongoing" && isSubset(partitions, known.partitions)) {
     return { kind: "nothing" };
   }
@@ -60,7 +66,7 @@ export function decideVerify(
 ): ErrorName {
   if (known === undefined) return "INVALID_PRODUCER_ID_MAPPING";
   if (known.producerId !== producer.producerId) return "INVALID_PRODUCER_ID_MAPPING";
-  if (known.producerEpoch !== producer.producerEpoch) return "PRODUCER_FENCED";
+  if (isFenced(known, producer)) return "PRODUCER_FENCED";
   return isPreparing(known) ? "CONCURRENT_TRANSACTIONS" : "NONE";
 }
 

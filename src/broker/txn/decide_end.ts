@@ -127,6 +127,8 @@ export function decideEnd(
   newId: number | null,
 ): EndVerdict {
   if (known === undefined) return refuse("INVALID_PRODUCER_ID_MAPPING");
+  // It belongs to nobody: a client that shows it would raise it to one that cannot be stored.
+  if (ask.producerEpoch > CLIENT_EPOCH_MAX) return refuse("PRODUCER_FENCED");
   return ask.isV2 ? decideV2(known, ask, nowMs, newId) : decideLegacy(known, ask, nowMs);
 }
 

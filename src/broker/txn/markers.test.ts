@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBrokerWorld } from "../../../tests/support/broker_world.ts";
 import type { Appended, TransactionMarker } from "../../log/partition_log.ts";
+import { TXN_MARKERS_AT_ONCE } from "../../lib/limits.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import { Coordinator } from "../group/coordinator.ts";
 import { Markers } from "./markers.ts";
@@ -131,4 +132,17 @@ test("when the shard closes nothing is sent any more", async () => {
   stop.abort();
   await broker.clock.advance(60_000);
   assert.deepEqual([outcome(), seen.length], ["given up", 1]);
+});
+
+test("what waits for its turn when the shard closes is not sent when the turn comes", async () => {
+  const { broker, stop, outcome, script, send } = await world();
+  let durable: () => void = () => {};
+  await script(0, { ...DONE, durable: new Promise((resolve) => void (durable = resolve)) });
+  const seen = await script(1, DONE);
+  for (let n = 0; n < TXN_MARKERS_AT_ONCE; n++) void send(rowOf(["t", 0]));
+  await send(rowOf(["t", 1]));
+  stop.abort();
+  durable();
+  await broker.clock.settle();
+  assert.deepEqual([outcome(), seen.length], ["given up", 0]);
 });

@@ -92,8 +92,11 @@ export class Markers {
     signal: AbortSignal,
   ): Promise<void> {
     const { env } = this.#services;
+    // Its shard may close while it waits for its turn: another one sends the marker then.
+    const write = (): Promise<ErrorName> =>
+      signal.aborted ? Promise.resolve("NOT_COORDINATOR") : this.write(at, marker);
     for (let pauseMs = TXN_RETRY_FIRST_MS;; pauseMs = Math.min(2 * pauseMs, TXN_RETRY_CAP_MS)) {
-      const error = await this.#permits.run(() => this.write(at, marker));
+      const error = await this.#permits.run(write);
       if (error === "NONE") return;
       if (SETTLED.has(error)) {
         env.log.log("info", "transaction-marker-dropped", { transactionalId, ...at, error });

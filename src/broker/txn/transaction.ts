@@ -89,6 +89,16 @@ export function partitionsOf(list: Iterable<TxnPartition>): ReadonlyMap<string, 
   return new Map([...list].map((one) => [partitionName(one), one]));
 }
 
+const ROW_BYTES = 512;
+const PARTITION_BYTES = 256;
+
+/** What a row takes up in memory, estimated: names stand in keys as well. */
+export function rowBytes({ transactionalId, partitions }: Transaction): number {
+  let bytes = ROW_BYTES + 2 * transactionalId.length;
+  for (const name of partitions.keys()) bytes += PARTITION_BYTES + 2 * name.length;
+  return bytes;
+}
+
 export function refuse(error: ErrorName): Refused {
   return { kind: "refuse", error };
 }

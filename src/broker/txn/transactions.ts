@@ -4,10 +4,11 @@
  * NOT_COORDINATOR.
  */
 import { messageOf } from "../../lib/errors.ts";
-import { TXN_COMPACT_BYTES_MIN } from "../../lib/limits.ts";
+import { TXN_COMPACT_BYTES_MIN, TXN_STATE_BYTES_MAX } from "../../lib/limits.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import { TRANSACTIONS_V2 } from "../features.ts";
 import { faultToCode } from "../fault_to_code.ts";
+import { GroupMemory } from "../group/memory.ts";
 import { LedShards } from "../led_shards.ts";
 import { ProducerIds } from "../producer_ids.ts";
 import { TRANSACTIONS_TOPIC } from "../topic_name.ts";
@@ -47,6 +48,7 @@ export class Transactions {
   readonly ids: ProducerIds;
   readonly markers: Markers;
   readonly #services: MarkerServices;
+  readonly #memory = new GroupMemory(TXN_STATE_BYTES_MAX);
   readonly #shards: LedShards<TxnShard>;
   #cancelScan: () => void = () => {};
   #cancelExpiry: () => void = () => {};
@@ -65,6 +67,7 @@ export class Transactions {
         new TxnShard({
           env,
           log,
+          memory: this.#memory,
           sendMarkers: (...of) => this.markers.send(...of),
           expirationMs: config.integer("transactional.id.expiration.ms"),
           compactBytesMin: bounds.compactBytesMin ?? TXN_COMPACT_BYTES_MIN,
@@ -208,15 +211,24 @@ export class Transactions {
     this.#shards.close();
   }
 
-  async #eachShard(work: (shard: TxnShard, nowMs: number) => Promise<void>): Promise<void> {
-    const { env } = this.#services;
+  async #guarded(work: () => Promise<void>): Promise<void> {
     try {
-      for (const found of await this.#shards.all()) {
-        if (found.ok && !found.shard.closed) await work(found.shard, env.clock.nowMs());
-      }
+      await work();
     } catch (error) {
-      env.log.log("warn", "transaction-maintenance-failed", { reason: messageOf(error) });
+      const { log } = this.#services.env;
+      log.log("warn", "transaction-maintenance-failed", { reason: messageOf(error) });
     }
+  }
+
+  #eachShard(work: (shard: TxnShard, nowMs: number) => Promise<void>): Promise<void> {
+    const { clock } = this.#services.env;
+    return this.#guarded(async () => {
+      for (const found of await this.#shards.all()) {
+        if (!found.ok || found.shard.closed) continue;
+        // The others' transactions time out whatever is wrong with this one.
+        await this.#guarded(() => work(found.shard, clock.nowMs()));
+      }
+    });
   }
 
   async #scan(): Promise<void> {

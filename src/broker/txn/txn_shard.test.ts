@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { createHarness, type Harness } from "../../../tests/support/partition_harness.ts";
 import { FaultError, isFault } from "../../lib/errors.ts";
 import { TXN_QUEUE_MAX } from "../../lib/limits.ts";
-import { NO_PARTITIONS, partitionsOf, type Transaction } from "./transaction.ts";
+import { GroupMemory } from "../group/memory.ts";
+import { NO_PARTITIONS, partitionsOf, type Transaction, type TxnPartition } from "./transaction.ts";
 import { TxnShard, type TxnShardOptions } from "./txn_shard.ts";
 
 const DAY_MS = 86_400_000;
@@ -36,6 +37,7 @@ async function open(
     env,
     log,
     sendMarkers: () => new Promise(() => {}),
+    memory: new GroupMemory(2 ** 40),
     expirationMs: 7 * DAY_MS,
     compactBytesMin: 1 << 20,
     ...over,
@@ -142,6 +144,44 @@ test("too many that wait, and too many ids, are refused", async () => {
   await Promise.all(changes);
 });
 
+test("what ids and their partitions hold is bounded; an end never is, and all of it is given back", async () => {
+  const harness = await createHarness();
+  const memory = new GroupMemory(8_000);
+  const shard = await open(harness, { memory });
+  const opened = { status: "Ongoing", partitions: PARTITIONS, startedAtMs: harness.nowMs } as const;
+  await put(shard, rowOf(harness, opened));
+  const small = memory.bytes;
+  const many = Array.from({ length: 500 }, (_, partition) => ({ topic: "t", partition }));
+  const grown = rowOf(harness, { ...opened, partitions: partitionsOf(many) });
+  await assert.rejects(put(shard, grown), (error) => isFault(error, "overloaded"));
+  const long = rowOf(harness, { transactionalId: "x".repeat(9_000) });
+  await assert.rejects(put(shard, long), (error) => isFault(error, "overloaded"));
+  assert.equal(memory.bytes, small);
+  memory.change(8_000);
+  await put(shard, rowOf(harness, { ...opened, status: "PrepareAbort" }));
+  assert.equal(shard.find("tx")?.status, "PrepareAbort");
+  memory.change(-8_000);
+  const again = new GroupMemory(8_000);
+  await open(harness, { memory: again });
+  assert.equal(again.bytes, memory.bytes);
+  shard.close();
+  assert.equal(memory.bytes, 0);
+});
+
+test("an id that expires gives its memory back", async () => {
+  const harness = await createHarness();
+  const memory = new GroupMemory(8_000);
+  const shard = await open(harness, { memory });
+  await put(shard, rowOf(harness));
+  assert.ok(memory.bytes > 0);
+  harness.nowMs += 8 * DAY_MS;
+  await shard.expire(harness.nowMs);
+  assert.equal(memory.bytes, 0);
+  const reloaded = new GroupMemory(8_000);
+  await open(harness, { memory: reloaded });
+  assert.equal(reloaded.bytes, 0);
+});
+
 test("a hollow log is rewritten, with what is under way in it", async () => {
   const harness = await createHarness();
   const shard = await open(harness, { compactBytesMin: 2_000 });
@@ -196,4 +236,41 @@ test("a record that nobody can read is passed over", async () => {
   assert.ok(appended.ok);
   await appended.durable;
   assert.equal((await open(harness)).find("tx")?.producerId, 1000);
+});
+
+test("a log in which nothing was written since the last look is not looked through again", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness, { compactBytesMin: 0 });
+  let looks = 0;
+  class Counted extends Map<string, TxnPartition> {
+    override values() {
+      looks += 1;
+      return super.values();
+    }
+  }
+  const partitions = new Counted(PARTITIONS);
+  const row = rowOf(harness, { status: "Ongoing", partitions, startedAtMs: harness.nowMs });
+  await put(shard, row);
+  looks = 0;
+  for (let n = 0; n < 3; n++) await shard.maintain(harness.nowMs);
+  assert.equal(looks, 1);
+  await put(shard, rowOf(harness, { transactionalId: "other" }));
+  await shard.maintain(harness.nowMs);
+  assert.equal(looks, 2);
+});
+
+test("a transaction times out in its turn, however many changes wait before", async () => {
+  const harness = await createHarness();
+  const shard = await open(harness);
+  const opened = { status: "Ongoing", partitions: PARTITIONS, startedAtMs: harness.nowMs } as const;
+  await put(shard, rowOf(harness, opened));
+  harness.nowMs += 60_000;
+  harness.streams.durability = "manual";
+  const changes = Array.from({ length: TXN_QUEUE_MAX }, () => put(shard, rowOf(harness, opened)));
+  const maintained = shard.maintain(harness.nowMs);
+  harness.streams.durability = "auto";
+  harness.streams.confirm();
+  await Promise.all([...changes, maintained]);
+  const { status, producerEpoch } = shard.find("tx")!;
+  assert.deepEqual([status, producerEpoch], ["PrepareAbort", 1]);
 });

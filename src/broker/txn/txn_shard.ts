@@ -17,13 +17,20 @@ import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import { isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
 import { readRecords } from "../../protocol/record.ts";
+import type { GroupMemory } from "../group/memory.ts";
 import { bytesOf, type KeyValue } from "../group/records.ts";
 import { appendRecords } from "../group/shard_log.ts";
 import type { LedShard } from "../led_shards.ts";
 import { inGroups } from "../many.ts";
 import { abortFenced, completed } from "./decide_end.ts";
 import { readTransactionRecord, transactionRecord, transactionTombstone } from "./records.ts";
-import { isPreparing, partitionName, type Transaction, type TxnPartition } from "./transaction.ts";
+import {
+  isPreparing,
+  partitionName,
+  rowBytes,
+  type Transaction,
+  type TxnPartition,
+} from "./transaction.ts";
 
 /** The log is rewritten when it is this many times larger than what is alive in it. */
 const HOLLOW_FACTOR = 4;
@@ -40,6 +47,8 @@ export interface TxnShardOptions {
   readonly env: Env;
   readonly log: PartitionLog;
   readonly sendMarkers: SendMarkers;
+  /** The node's, shared by its shards. */
+  readonly memory: GroupMemory;
   readonly expirationMs: number;
   /** A smaller log is not rewritten. */
   readonly compactBytesMin: number;
@@ -55,6 +64,8 @@ interface Slot {
   unmarked: ReadonlyMap<string, TxnPartition>;
   tail: Promise<unknown>;
   queued: number;
+  /** What it counts for in the node's memory. */
+  bytes: number;
 }
 
 /** A change of one id, in its turn. */
@@ -71,6 +82,8 @@ export class TxnShard implements LedShard {
   readonly #stop = new AbortController();
   readonly #idsMax: number;
   #compacting = false;
+  /** The log's end when it was found to be worth keeping. */
+  #solidTo = -1;
 
   constructor(options: TxnShardOptions) {
     this.#options = options;
@@ -135,12 +148,10 @@ export class TxnShard implements LedShard {
   #apply(key: Uint8Array, value: Uint8Array | null): void {
     try {
       const { transactionalId, row } = readTransactionRecord(key, value);
+      const slot = this.#slotOf(transactionalId);
+      slot.row = row ?? undefined;
+      this.#setNewest(slot, slot.row);
       if (row === null) this.#slots.delete(transactionalId);
-      else {
-        const slot = this.#slotOf(transactionalId);
-        slot.row = row;
-        slot.newest = row;
-      }
     } catch (error) {
       this.#options.env.log.log("warn", "transaction-record-unreadable", {
         reason: messageOf(error),
@@ -157,6 +168,7 @@ export class TxnShard implements LedShard {
       unmarked: new Map(),
       tail: Promise.resolve(),
       queued: 0,
+      bytes: 0,
     };
     this.#slots.set(transactionalId, slot);
     return slot;
@@ -168,7 +180,16 @@ export class TxnShard implements LedShard {
   }
 
   close(): void {
+    if (this.closed) return;
     this.#stop.abort();
+    for (const { bytes } of this.#slots.values()) this.#options.memory.change(-bytes);
+  }
+
+  #setNewest(slot: Slot, newest: Transaction | undefined): void {
+    const bytes = newest === undefined ? 0 : rowBytes(newest);
+    this.#options.memory.change(bytes - slot.bytes);
+    slot.bytes = bytes;
+    slot.newest = newest;
   }
 
   /** Runs a change when those before it are over; refused when too many wait, or for a new id too many. */
@@ -183,10 +204,8 @@ export class TxnShard implements LedShard {
     const slot = this.#slotOf(transactionalId);
     if (slot.queued >= TXN_QUEUE_MAX) return "CONCURRENT_TRANSACTIONS";
     slot.queued += 1;
-    const turn = slot.tail.then(() => this.#turn(slot, work));
-    slot.tail = turn.catch(() => {});
     try {
-      return await turn;
+      return await this.#inTurn(slot, work);
     } finally {
       slot.queued -= 1;
       const isUnused = slot.queued === 0 && slot.newest === undefined;
@@ -194,6 +213,13 @@ export class TxnShard implements LedShard {
         this.#slots.delete(transactionalId);
       }
     }
+  }
+
+  /** Behind all that waits for the id. */
+  #inTurn<T>(slot: Slot, work: (turn: Turn) => Promise<T>): Promise<T> {
+    const turn = slot.tail.then(() => this.#turn(slot, work));
+    slot.tail = turn.catch(() => {});
+    return turn;
   }
 
   async #turn<T>(slot: Slot, work: (turn: Turn) => Promise<T>): Promise<T> {
@@ -207,7 +233,16 @@ export class TxnShard implements LedShard {
     }
   }
 
+  /** What was begun may always be ended. */
+  #checkRoom(slot: Slot, next: Transaction): void {
+    if (isPreparing(next) || this.#options.memory.hasRoom(rowBytes(next) - slot.bytes)) return;
+    const message = "Cannot begin more transactions: no memory is left for them";
+    throw new FaultError("overloaded", message, { retriable: true });
+  }
+
   async #store(slot: Slot, next: Transaction): Promise<void> {
+    this.#checkOpen();
+    this.#checkRoom(slot, next);
     await this.#append(slot, next, transactionRecord(next));
     this.#carryThrough(slot);
   }
@@ -215,7 +250,7 @@ export class TxnShard implements LedShard {
   async #append(slot: Slot, next: Transaction | undefined, record: KeyValue): Promise<void> {
     this.#checkOpen();
     const { durable } = appendRecords(this.#options.env, this.log, [record]);
-    slot.newest = next;
+    this.#setNewest(slot, next);
     try {
       await durable;
     } catch (error) {
@@ -266,13 +301,9 @@ export class TxnShard implements LedShard {
 
   /** In its turn: what waits before it is told to come again. */
   async #complete(slot: Slot, row: Transaction): Promise<void> {
-    const turn = slot.tail.then(() =>
-      this.#turn(slot, async ({ row: current, store }) => {
-        if (current === row) await store(completed(row, this.#options.env.clock.nowMs()));
-      })
-    );
-    slot.tail = turn.catch(() => {});
-    await turn;
+    await this.#inTurn(slot, async ({ row: current, store }) => {
+      if (current === row) await store(completed(row, this.#options.env.clock.nowMs()));
+    });
   }
 
   /** Ends transactions that are open for too long, rewrites a hollow log. Writes nothing else. */
@@ -299,12 +330,15 @@ export class TxnShard implements LedShard {
       nowMs - row.updatedAtMs >= this.#options.expirationMs;
   }
 
-  async #abort(row: Transaction, nowMs: number): Promise<void> {
+  /** No bound on who waits keeps it out: a client must not hold its partitions by asking much. */
+  async #abort({ transactionalId }: Transaction, nowMs: number): Promise<void> {
     const { env } = this.#options;
-    const { transactionalId, producerId, producerEpoch, timeoutMs } = row;
-    await this.change(transactionalId, async (turn) => {
-      if (turn.row !== row) return;
-      await turn.store(abortFenced(row, nowMs));
+    const slot = this.#slots.get(transactionalId);
+    if (slot === undefined) return;
+    await this.#inTurn(slot, async ({ row, store }) => {
+      if (row === undefined || !this.#isOverdue(row, nowMs)) return;
+      await store(abortFenced(row, nowMs));
+      const { producerId, producerEpoch, timeoutMs } = row;
       const fields = { transactionalId, producerId, producerEpoch, timeoutMs };
       env.log.log("info", "transaction-timed-out", fields);
     });
@@ -327,11 +361,15 @@ export class TxnShard implements LedShard {
     const { log } = this;
     const { compactBytesMin, env } = this.#options;
     if (this.#compacting || log.sizeBytes < compactBytesMin) return;
+    if (log.logEndOffset === this.#solidTo) return;
     const alive = [...this.#slots.values()].flatMap(({ newest }) =>
       newest === undefined ? [] : [transactionRecord(newest)]
     );
     const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
-    if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;
+    if (log.sizeBytes < HOLLOW_FACTOR * bytes) {
+      this.#solidTo = log.logEndOffset;
+      return;
+    }
     this.#compacting = true;
     try {
       const start = log.logEndOffset;

@@ -96,7 +96,7 @@ test("a record that is refused is told with its count, and not sent again", asyn
   assert.equal(got.code, 1);
   assert.match(
     got.err,
-    /^Cannot write to t-0: MESSAGE_TOO_LARGE.*max\.message\.bytes.*\n0 records of 2/,
+    /^Cannot write to t-0: MESSAGE_TOO_LARGE.*max\.message\.bytes.*\nstored: 0 records of 2/,
   );
   assert.equal(batches.length, 1);
 });

@@ -80,7 +80,7 @@ async function deleteOffsets({ words, cluster, io }: Call): Promise<number> {
     return outcomeOf(name, () => {
       checkCode(`delete the offset of group ${group} in ${name}`, code);
       return Promise.resolve({
-        said: `${group} has no offset in ${name}`,
+        said: `${group} has no offset in ${name} any more`,
         detail: { topic, partition },
       });
     });

@@ -179,11 +179,9 @@ async function produce(call: Call): Promise<number> {
   const acknowledged = await tell(call, producer, taken, fault);
   if (fault === null) return CLIENT_EXIT.ok;
   io.note(fault.message);
-  io.note(
-    `${countOf(acknowledged, "record")} of ${taken.records} ${
-      options.acks === 0 ? "were sent" : "are stored"
-    }; of the others some may be stored too`,
-  );
+  const others = acknowledged < taken.records ? "; of the others some may be stored too" : "";
+  const state = options.acks === 0 ? "sent" : "stored";
+  io.note(`${state}: ${countOf(acknowledged, "record")} of ${taken.records}${others}`);
   return fault.exit;
 }
 

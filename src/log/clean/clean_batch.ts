@@ -7,12 +7,7 @@ import { DecodeError } from "../../lib/bytes.ts";
 import { isFault } from "../../lib/errors.ts";
 import { readMarker } from "../../protocol/control_record.ts";
 import { emptiedBatch, filterBatch, type FilteredRecord } from "../../protocol/filter_batch.ts";
-import {
-  type BatchHeader,
-  deleteHorizonOf,
-  isControlBatch,
-  isIntact,
-} from "../../protocol/record_batch.ts";
+import { type BatchHeader, deleteHorizonOf, isControlBatch } from "../../protocol/record_batch.ts";
 import type { TransactionTracker } from "./transaction_tracker.ts";
 
 export interface CleanRules {
@@ -24,6 +19,8 @@ export interface CleanRules {
   readonly isLastOfLog: (header: BatchHeader) => boolean;
   readonly nowMs: number;
   readonly deleteRetentionMs: number;
+  /** What fits a stream record: a horizon, and a codec that does worse than the client's, make batches grow. */
+  readonly batchBytesMax: number;
   readonly codecs: Codecs;
 }
 
@@ -35,7 +32,7 @@ export function isUnreadable(error: unknown): boolean {
 export class BatchCleaner {
   readonly #rules: CleanRules;
   readonly #transactions: TransactionTracker;
-  /** Batches that could not be read. */
+  /** Batches that could not be read, or would be too large. */
   unreadable = 0;
 
   constructor(rules: CleanRules, transactions: TransactionTracker) {
@@ -62,9 +59,10 @@ export class BatchCleaner {
   }
 
   #newest(batch: Uint8Array, header: BatchHeader): Uint8Array | null {
-    if (!isIntact(batch)) throw new DecodeError("Cannot compact a batch: its checksum is wrong");
     const horizonMs = deleteHorizonOf(header);
-    const areDeletesOver = horizonMs !== null && this.#rules.nowMs >= horizonMs;
+    // A batch that stayed whole may hold what a deletion behind it hides.
+    const areDeletesOver = horizonMs !== null && this.#rules.nowMs >= horizonMs &&
+      this.unreadable === 0;
     return this.#filter(batch, header, (record) => this.#rules.keeps(record, areDeletesOver));
   }
 
@@ -72,7 +70,10 @@ export class BatchCleaner {
     const { nowMs, deleteRetentionMs, codecs } = this.#rules;
     const isHorizonDue = isControlBatch(header);
     const horizonMs = Math.min(nowMs + deleteRetentionMs, Number.MAX_SAFE_INTEGER);
-    return filterBatch(batch, header, { keeps, horizonMs, isHorizonDue, codecs });
+    const left = filterBatch(batch, header, { keeps, horizonMs, isHorizonDue, codecs });
+    if (left === null || left === batch || left.length <= this.#rules.batchBytesMax) return left;
+    this.unreadable++;
+    return batch;
   }
 
   /**

@@ -18,6 +18,41 @@ import { CleanedPart } from "./cleaned_streams.ts";
 const HOLE_MAX = 10;
 const EPOCH = streamEpoch(1);
 
+test("a pass lets others have their turn between batches that take long, not only between reads", async () => {
+  let monotonicMs = 0;
+  const clock = { nowMs: () => 5, monotonicMs: () => (monotonicMs += 15), after: () => () => {} };
+  const env = testEnv({ clock });
+  const log = await createMemoryStreams().create(EPOCH);
+  const state = new LogState([new Segment(0, 0)], new LeaderEpochs(), 0, 0);
+  const key = toUtf8("k");
+  for (let offset = 0; offset < 8; offset++) {
+    const records = [{ key, value: key, headers: [], timestampMs: 5 }];
+    const batch = buildBatch({ records, codec: null, codecs: env.codecs });
+    assignOffsets(batch, offset, 1);
+    await log.append(1, batch).durable;
+    state.learn(readBatchHeader(batch), batch, DEFAULT_LOG_CONFIG, 0);
+  }
+  const paced: number[] = [];
+  await new CleanPass({
+    env,
+    config: DEFAULT_LOG_CONFIG,
+    state,
+    view: new LogView(log, state.segments),
+    txn: () => null,
+    segments: state.segments,
+    firstDirty: 0,
+    mapBytesMax: 2 ** 20,
+    nowMs: 5,
+    signal: new AbortController().signal,
+    pace(bytes) {
+      paced.push(bytes);
+      return Promise.resolve();
+    },
+  }).map();
+  assert.ok(paced[0]! > 0);
+  assert.ok(paced.slice(1).length >= 2 && paced.slice(1).every((bytes) => bytes === 0));
+});
+
 test("holes are bridged by headers before a record covers too many offsets, pass after pass", async () => {
   const env = testEnv();
   const streams = createMemoryStreams();
@@ -45,9 +80,8 @@ test("holes are bridged by headers before a record covers too many offsets, pass
       config: DEFAULT_LOG_CONFIG,
       state,
       view: new LogView(log, [...state.segments]),
-      txn: null,
+      txn: () => null,
       segments,
-      from: 0,
       firstDirty: 0,
       mapBytesMax: 2 ** 20,
       nowMs: 5,

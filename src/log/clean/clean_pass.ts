@@ -6,11 +6,10 @@ import type { Env } from "../../env/env.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Offset } from "../../lib/brand.ts";
 import { FaultError } from "../../lib/errors.ts";
-import { CLEAN_READ_BYTES } from "../../lib/limits.ts";
+import { CLEAN_READ_BYTES, CLEAN_TURN_MS, PAYLOAD_BYTES_MAX } from "../../lib/limits.ts";
 import { partitionPoint } from "../../lib/partition_point.ts";
 import { readMarker } from "../../protocol/control_record.ts";
-import { emptiedBatch, type FilteredRecord } from "../../protocol/filter_batch.ts";
-import { readRecords } from "../../protocol/record.ts";
+import { emptiedBatch, type FilteredRecord, filteredRecords } from "../../protocol/filter_batch.ts";
 import {
   type BatchHeader,
   isControlBatch,
@@ -35,10 +34,10 @@ export interface CleanPassOptions {
   readonly config: LogConfig;
   readonly state: LogState;
   readonly view: LogView;
-  readonly txn: Stream | null;
+  /** As it is now: it may be made, and take over what is in memory, while a pass is under way. */
+  readonly txn: () => Stream | null;
   /** What may be cleaned, oldest first. */
   readonly segments: readonly Segment[];
-  readonly from: Offset;
   readonly firstDirty: Offset;
   readonly mapBytesMax: number;
   readonly nowMs: number;
@@ -100,14 +99,14 @@ export class CleanPass {
     if (isControlBatch(header)) {
       const marker = readMarker(batch);
       if (marker !== null) transactions.onMarker(header, marker);
-    } else if (!transactions.onData(header) && !this.#mapKeys(batch)) return false;
+    } else if (!transactions.onData(header) && !this.#mapKeys(batch, header)) return false;
     this.#mappedTo = lastOffset(header) + 1;
     return true;
   }
 
-  #mapKeys(batch: Uint8Array): boolean {
+  #mapKeys(batch: Uint8Array, header: BatchHeader): boolean {
     try {
-      for (const { key, offset } of readRecords(batch, this.#options.env.codecs)) {
+      for (const { key, offset } of filteredRecords(batch, header, this.#options.env.codecs)) {
         if (key === null || offset < this.#options.firstDirty) continue;
         if (this.#map.isFull) return false;
         this.#map.put(key, offset);
@@ -128,7 +127,7 @@ export class CleanPass {
 
   /** Writes what is left of the segments. */
   async rewrite(segments: readonly Segment[], writer: CleanWriter): Promise<void> {
-    const { env, config, nowMs, from } = this.#options;
+    const { env, config, nowMs } = this.#options;
     const end = segments.at(-1)!.endOffset;
     const { producers, logStartOffset } = this.#options.state;
     const transactions = new TransactionTracker();
@@ -138,12 +137,13 @@ export class CleanPass {
       isLastOfLog: (header) => lastOffset(header) + 1 === end,
       nowMs,
       deleteRetentionMs: config.cleaning.deleteRetentionMs,
+      batchBytesMax: PAYLOAD_BYTES_MAX,
       codecs: env.codecs,
     }, transactions);
     let at = 0;
     /** The newest that goes. */
     let gone: BatchHeader | null = null;
-    for await (const { payload } of this.#records(from, end, transactions)) {
+    for await (const { payload } of this.#records(segments[0]!.baseOffset, end, transactions)) {
       const header = readBatchHeader(payload);
       if (gone !== null && writer.mustBridge(header)) {
         await writer.write(emptiedBatch(gone), segments[at]!);
@@ -157,6 +157,21 @@ export class CleanPass {
     }
     assert(writer.end === end, "a cleaned log ends where it ended before");
     this.#unreadable = cleaner.unreadable;
+  }
+
+  /** A few KiB may inflate to many MiB: others have their turn when batches have taken long. */
+  async *#inTurns(records: readonly StreamRecord[]): AsyncGenerator<StreamRecord, void, undefined> {
+    const { env: { clock }, signal, pace } = this.#options;
+    stopIf(signal);
+    let beganMs = clock.monotonicMs();
+    for (const record of records) {
+      if (clock.monotonicMs() - beganMs > CLEAN_TURN_MS) {
+        await pace(0);
+        stopIf(signal);
+        beganMs = clock.monotonicMs();
+      }
+      yield record;
+    }
   }
 
   /** The log in reads of bounded size; before each, its aborted transactions are made known. */
@@ -173,16 +188,19 @@ export class CleanPass {
       if (last === undefined || endOffset(last) <= start) throw nothingAt(view, start);
       const end = endOffset(last);
       const { segments } = state;
-      const query = { segments, aborted, txn, start, end, how: { signal } };
+      const query = { segments, aborted, txn: txn(), start, end, how: { signal } };
       transactions.enter((await findAborted(query))!);
       const bytes = records!.reduce((sum, { payload }) => sum + payload.length, 0);
       this.#bytesRead += bytes;
       await pace(bytes);
-      if (signal.aborted) throw new FaultError("aborted", "The log closes", { retriable: true });
-      yield* records!;
+      yield* this.#inTurns(records!);
       start = end;
     }
   }
+}
+
+function stopIf(signal: AbortSignal): void {
+  if (signal.aborted) throw new FaultError("aborted", "The log closes", { retriable: true });
 }
 
 function nothingAt({ streamId }: LogView, offset: Offset): FaultError {

@@ -94,18 +94,16 @@ export class PartitionCleaner {
     sources: readonly Segment[],
     how: CleanOptions,
     signal: AbortSignal,
-  ): Promise<Cleaned> {
+  ): Promise<Cleaned | null> {
     const { env, state, log, checkpointer } = this.#options;
     const config = this.#options.config();
-    const from = sources[0]!.baseOffset;
     const pass = new CleanPass({
       env,
       config,
       state,
       view: new LogView(log, [...state.segments]),
-      txn: checkpointer.txn,
+      txn: () => checkpointer.txn,
       segments: sources,
-      from,
       firstDirty: plan.firstDirty,
       mapBytesMax: how.mapBytesMax,
       nowMs: env.clock.nowMs(),
@@ -113,9 +111,13 @@ export class PartitionCleaner {
       pace: (bytes) => this.#pace(bytes, how.bytesPerSecond, signal),
     });
     const mapped = await pass.map();
-    const writer = await this.#begin(from, config.segmentBytes, signal);
-    await pass.rewrite(mapped, writer);
-    await this.#swap(mapped, writer, pass.cleanedTo);
+    // That takes its time, and retention goes on.
+    const left = mapped.filter((segment) => state.segments.includes(segment));
+    const [first] = left;
+    if (first === undefined) return null;
+    const writer = await this.#begin(first.baseOffset, config.segmentBytes, signal);
+    await pass.rewrite(left, writer);
+    await this.#swap(left, writer, pass.cleanedTo);
     const { bytesRead, unreadable, cleanedTo } = pass;
     return { bytesRead, bytesWritten: writer.bytes, unreadable, cleanedTo };
   }

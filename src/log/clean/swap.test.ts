@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type StreamEpoch, streamEpoch } from "../../lib/brand.ts";
+import { ABORTED_RECENT_MAX } from "../../lib/limits.ts";
 import { buildMarker } from "../../protocol/control_record.ts";
 import { assignOffsets, buildBatch, readBatchHeader } from "../../protocol/record_batch.ts";
 import type { ReadOptions } from "../../storage/storage.ts";
@@ -9,6 +10,7 @@ import type { Stream } from "../../stream/stream.ts";
 import { createMemoryStreams } from "../../../tests/support/memory_streams.ts";
 import { DEFAULT_LOG_CONFIG } from "../../../tests/support/partition_harness.ts";
 import { testEnv } from "../../../tests/support/test_env.ts";
+import { encodeAborted } from "../aborted_transactions.ts";
 import { LeaderEpochs } from "../leader_epochs.ts";
 import { readLog } from "../log_read.ts";
 import { LogState } from "../log_state.ts";
@@ -91,7 +93,8 @@ async function world() {
   await part.log.append(2, batches[1]!).durable;
   const cleaned = new Segment(0, 0, { part, start: 0 });
   cleaned.countBatch({ baseOffset: 0, lastOffset: 1, bytes: 1, maxTimestampMs: 5 }, 0);
-  return { log, state, swap: () => state.replaceOldest(state.segments.slice(0, 1), [cleaned], 2) };
+  const swap = () => state.replaceOldest(state.segments.slice(0, 1), [cleaned], 2);
+  return { streams, log, state, swap };
 }
 
 const COMMITTED = { bytesMax: 2 ** 20, isolation: "committed" } as const;
@@ -100,7 +103,7 @@ test("old batches never come with what the index says after the swap", async () 
   const { log, state, swap } = await world();
   let open = () => {};
   log.gate = new Promise((resolve) => (open = resolve));
-  const reading = readLog({ log, state, txn: null }, 0, COMMITTED);
+  const reading = readLog({ log, state, txn: () => null }, 0, COMMITTED);
   await new Promise((resolve) => setImmediate(resolve));
   swap();
   open();
@@ -114,7 +117,7 @@ test("a read of what the swap has taken away begins again", async () => {
   const { log, state, swap } = await world();
   let open = () => {};
   log.gate = new Promise((_, reject) => (open = () => reject(new Error("the stream is trimmed"))));
-  const reading = readLog({ log, state, txn: null }, 0, COMMITTED);
+  const reading = readLog({ log, state, txn: () => null }, 0, COMMITTED);
   await new Promise((resolve) => setImmediate(resolve));
   swap();
   open();
@@ -125,7 +128,33 @@ test("a read of what the swap has taken away begins again", async () => {
 
 test("before the swap the aborted transaction is named", async () => {
   const { log, state } = await world();
-  const read = await readLog({ log, state, txn: null }, 0, COMMITTED);
+  const read = await readLog({ log, state, txn: () => null }, 0, COMMITTED);
+  assert.ok(read !== null && read.ok);
+  assert.deepEqual(read.aborted, [{ producerId: 7, firstOffset: 0 }]);
+});
+
+test("a read asks the index of aborted transactions that was made while it was under way", async () => {
+  const { streams, log, state } = await world();
+  const { aborted } = state;
+  for (let offset = 4; offset < 4 + ABORTED_RECENT_MAX; offset++) {
+    const at = { firstOffset: offset, lastOffset: offset, lastStableOffset: offset };
+    aborted.add({ producerId: 100, ...at });
+  }
+  let txn: Stream | null = null;
+  let open = () => {};
+  log.gate = new Promise((resolve) => (open = resolve));
+  const reading = readLog({ log, state, txn: () => txn }, 0, COMMITTED);
+  // As a checkpoint does it: the oldest leaves memory once it is in the index.
+  const payload = encodeAborted(aborted.unstreamedBelow(2, 1));
+  const index = await streams.create(EPOCH);
+  await index.append(payload.length, payload).durable;
+  state.segments[0]!.txnSlice = { start: 0, end: payload.length };
+  aborted.markStreamed(1);
+  txn = index;
+  aborted.forget(2);
+  assert.equal(aborted.completeFrom, 2);
+  open();
+  const read = await reading;
   assert.ok(read !== null && read.ok);
   assert.deepEqual(read.aborted, [{ producerId: 7, firstOffset: 0 }]);
 });

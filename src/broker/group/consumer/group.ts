@@ -167,9 +167,16 @@ export function namesOf({ regexes }: ConsumerGroup, { profile }: ConsumerMember)
   return names;
 }
 
-export function isSubscribedTo(group: ConsumerGroup, topic: string): boolean {
-  for (const member of group.members.values()) {
-    if (namesOf(group, member).has(topic)) return true;
-  }
-  return false;
+/** For one topic or many: members and their names are looked at once, when the first one is asked for. */
+export function subscriptionTo(group: ConsumerGroup): (topic: string) => boolean {
+  let names: Set<string> | null = null;
+  return (topic) => {
+    if (names === null) {
+      names = new Set();
+      for (const member of group.members.values()) {
+        for (const name of namesOf(group, member)) names.add(name);
+      }
+    }
+    return names.has(topic);
+  };
 }

@@ -69,12 +69,18 @@ function classicBytes({ classic }: Profile): number {
   return (classic?.protocols ?? []).reduce((sum, { metadata }) => sum + metadata.length, 0);
 }
 
+function profileBytes(profile: Profile): number {
+  const { instanceId, rackId, clientId, clientHost, topicNames, topicRegex } = profile;
+  const names = topicNames.reduce((sum, name) => sum + name.length + PARTITION_BYTES, 0);
+  return names + (instanceId?.length ?? 0) + (rackId?.length ?? 0) + clientId.length +
+    clientHost.length + (topicRegex?.length ?? 0) + classicBytes(profile);
+}
+
 function bytesOf(group: ConsumerGroup): number {
   let bytes = GROUP_BYTES + group.groupId.length;
-  for (const { profile, place } of group.members.values()) {
-    const names = profile.topicNames.reduce((sum, name) => sum + name.length + PARTITION_BYTES, 0);
-    bytes += MEMBER_BYTES + names + (profile.topicRegex?.length ?? 0) + profile.clientId.length +
-      PARTITION_BYTES * (sizeOf(place.assigned) + sizeOf(place.revoking)) + classicBytes(profile);
+  for (const { memberId, profile, place } of group.members.values()) {
+    bytes += MEMBER_BYTES + memberId.length + profileBytes(profile) +
+      PARTITION_BYTES * (sizeOf(place.assigned) + sizeOf(place.revoking));
   }
   for (const target of group.target.values()) bytes += PARTITION_BYTES * sizeOf(target);
   for (const { topics } of group.regexes.values()) {
@@ -125,6 +131,11 @@ export class LiveGroup {
     return this.#host.settings;
   }
 
+  /** Topics have changed since the group looked at them. */
+  get isStale(): boolean {
+    return this.#host.topics.version !== this.#seenVersion;
+  }
+
   /** It came from the other protocol or from nowhere, and nothing of it stands in the log. */
   get isUnwritten(): boolean {
     return this.#written.epoch === 0;
@@ -133,8 +144,7 @@ export class LiveGroup {
   /** Throws FaultError. */
   async heartbeat(request: HeartbeatRequest): Promise<Beat | ConsumerRefused> {
     const { version } = this.#host.topics;
-    const isStale = version !== this.#seenVersion;
-    const decided = heartbeat(this.#group, request, this.#world, isStale);
+    const decided = heartbeat(this.#group, request, this.#world, this.isStale);
     if (!decided.ok) return decided;
     const problem = this.#accept(decided, version);
     if (problem !== null) return problem;
@@ -145,8 +155,7 @@ export class LiveGroup {
   /** JoinGroup of a classic member; `memberId` is new when the request has none. Throws FaultError. */
   async joinClassic(request: JoinRequest, memberId: string): Promise<Beat | ConsumerRefused> {
     const { version } = this.#host.topics;
-    const isStale = version !== this.#seenVersion;
-    const decided = joinClassic(this.#group, request, memberId, this.#world, isStale);
+    const decided = joinClassic(this.#group, request, memberId, this.#world, this.isStale);
     if (!decided.ok) return decided;
     const problem = this.#accept(decided, version);
     if (problem !== null) return problem;
@@ -198,10 +207,19 @@ export class LiveGroup {
       return refused("GROUP_MAX_SIZE_REACHED", "The node has no memory for more members.");
     }
     this.#change(decided.group);
-    this.#seenVersion = version;
+    if (this.isStale && this.#areRegexesCurrent()) this.#seenVersion = version;
     this.#touch(decided.member);
     this.#watch(before, decided.member);
     return null;
+  }
+
+  /** What is known of an expression may be older than the topics: they changed while it was looked up. */
+  #areRegexesCurrent(): boolean {
+    for (const { profile: { topicRegex } } of this.#group.members.values()) {
+      if (topicRegex === null || topicRegex === "") continue;
+      if (!this.#host.regexes.isCurrent(topicRegex)) return false;
+    }
+    return true;
   }
 
   /** Throws FaultError. */

@@ -12,7 +12,14 @@ import {
 import { ZERO_UUID } from "../../../lib/uuid.ts";
 import { NEVER } from "../offset_table.ts";
 import { assignmentOf, holds, listOf, NOTHING } from "./assignment.ts";
-import { emptyGroup, stateOf } from "./group.ts";
+import {
+  type ConsumerMember,
+  emptyGroup,
+  NEW_PLACE,
+  type Profile,
+  stateOf,
+  subscriptionTo,
+} from "./group.ts";
 import { applyRecord, emptyDraft, recordsBetween, recordsOf } from "./records.ts";
 import { decodeConsumerGroupKey } from "../../../protocol/message/consumer_group_records.ts";
 
@@ -25,6 +32,18 @@ const OFFSET = {
   committedAtMs: 0,
   expireAtMs: NEVER,
   topicId: ZERO_UUID,
+};
+
+const PROFILE: Profile = {
+  instanceId: null,
+  rackId: null,
+  clientId: "c",
+  clientHost: "/127.0.0.1",
+  topicNames: [],
+  topicRegex: null,
+  rebalanceTimeoutMs: 1000,
+  assignor: null,
+  classic: null,
 };
 
 test("a reload finds the group as it was, and idle heartbeats write nothing", async () => {
@@ -312,4 +331,44 @@ test("records of a change, applied to what was before, give what is after", asyn
     }),
     { numRuns: 15 },
   );
+});
+
+test("topics that change while an expression is looked up are looked at again", async () => {
+  const w = await createConsumerWorld();
+  const { regexes } = w.host;
+  const said = { topicNames: [], topicRegex: "t.*" };
+  await regexes.resolve("t.*");
+  await w.say(joinOf("a", said));
+  w.topics.set("t2", 1);
+  // What is known of the expression is older than the topics by now.
+  await w.say(beatOf("a", 1));
+  await regexes.resolve("t.*");
+  const answer = await w.say(beatOf("a", 1));
+  assert.ok(answer?.ok && answer.assignment !== null, "the new topic is nobody's");
+  assert.ok(holds(answer.assignment, topicIdOf("t2"), 0));
+});
+
+test("what members say of themselves counts in the node's memory, ids and all", async () => {
+  const w = await createConsumerWorld();
+  const long = "x".repeat(10_000);
+  await w.say(joinOf("a"));
+  const before = w.shard.find("g")!.bytes;
+  await w.say(joinOf(`b${long}`, { instanceId: long, rackId: long, clientHost: long }));
+  assert.ok(w.shard.find("g")!.bytes - before >= 4 * long.length);
+});
+
+test("who asks for many topics whether they are subscribed to looks at the members once", () => {
+  let looks = 0;
+  class Counted extends Map<string, ConsumerMember> {
+    override values() {
+      looks += 1;
+      return super.values();
+    }
+  }
+  const profile = { ...PROFILE, topicNames: ["t"] };
+  const members = new Counted([["a", { memberId: "a", profile, place: NEW_PLACE }]]);
+  const isSubscribed = subscriptionTo({ ...emptyGroup("g"), members });
+  assert.ok(isSubscribed("t"));
+  for (let n = 0; n < 100; n++) assert.ok(!isSubscribed(`other-${n}`));
+  assert.equal(looks, 1);
 });
