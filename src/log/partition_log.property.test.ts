@@ -5,15 +5,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { LogRun, type Maintenance } from "../../tests/support/log_run.ts";
 import {
   contents,
   createHarness,
-  type Harness,
   HOUR_MS,
   outcome,
 } from "../../tests/support/partition_harness.ts";
-import { decodeMetaKeyValue, encodeMetaKeyValue } from "./meta_codec.ts";
-import { encodeSnapshots } from "./producer_snapshot.ts";
 
 const SEQUENCES = 2 ** 31;
 
@@ -34,7 +32,7 @@ type Op =
   | { readonly op: "resend"; readonly producer: number; readonly back: number }
   | { readonly op: "confirm"; readonly count: number }
   | { readonly op: "clock"; readonly ms: number }
-  | { readonly op: "tick" | "close" | "crash"; readonly writes: number; readonly ends: boolean }
+  | Maintenance
   | { readonly op: "lose-snapshots" }
   | { readonly op: "delete"; readonly share: number };
 
@@ -82,18 +80,9 @@ const op: fc.Arbitrary<Op> = fc.oneof(
   },
 );
 
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-class Run {
-  readonly h: Harness;
+class Run extends LogRun {
   /** Everything in the log, oldest first; cut at the log's end by a crash. */
   admitted: Admitted[] = [];
-
-  constructor(h: Harness) {
-    this.h = h;
-  }
 
   ofProducer(producerId: number): Admitted[] {
     return this.admitted.filter((batch) => batch.producerId === producerId);
@@ -156,60 +145,10 @@ class Run {
     }
   }
 
-  /** Lets `count` appends become durable, one by one, with the log running in between. */
-  async pump(howMany: number): Promise<void> {
-    for (let i = 0; i < howMany; i++) {
-      this.h.streams.confirm(1);
-      await settle();
-    }
-  }
-
-  async drain(work: Promise<unknown>): Promise<void> {
-    const state = { isDone: false };
-    const done = work.finally(() => (state.isDone = true));
-    done.catch(() => {});
-    while (!state.isDone) await this.pump(1);
-    await done;
-  }
-
-  async crash(): Promise<void> {
-    this.h.streams.crash();
-    await this.drain(this.h.open());
-    const end = this.h.log.logEndOffset;
+  cutAt(end: number): void {
     this.admitted = this.admitted.filter(({ baseOffset }) => baseOffset < end);
     const last = this.admitted.at(-1);
     assert.equal(last === undefined ? 0 : last.baseOffset + last.count, end);
-    assert.equal(this.h.log.highWatermark, end);
-  }
-
-  async maintain({ op: kind, writes: few, ends }: Extract<Op, { ends: boolean }>): Promise<void> {
-    const { log } = this.h;
-    if (kind === "crash") return await this.crash();
-    const work = kind === "tick" ? log.tick(this.h.nowMs) : log.close();
-    if (ends) {
-      await this.drain(work);
-      if (kind === "close") await this.drain(this.h.open());
-      return;
-    }
-    work.catch(() => {});
-    await settle();
-    await this.pump(few);
-    await this.crash();
-    await work.catch(() => {});
-  }
-
-  async deleteRecords(share: number): Promise<void> {
-    const { log } = this.h;
-    const span = log.highWatermark - log.logStartOffset;
-    await this.drain(log.deleteRecords(log.logStartOffset + Math.floor(span * share)));
-  }
-
-  loseSnapshots(): void {
-    this.h.streams.tamper(this.h.metaStream!, (record) => {
-      const { key } = decodeMetaKeyValue(record.payload);
-      if (key !== "PRODUCER_SNAPSHOTS") return record;
-      return { ...record, payload: encodeMetaKeyValue(key, encodeSnapshots([])) };
-    });
   }
 
   async step(step: Op): Promise<void> {

@@ -6,20 +6,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { LogRun, type Maintenance } from "../../tests/support/log_run.ts";
 import {
   accepted,
   appendInTransaction,
   appendMarker,
   createHarness,
-  type Harness,
   HOUR_MS,
   readCommitted,
 } from "../../tests/support/partition_harness.ts";
 import { readRecords } from "../protocol/record.ts";
 import { readBatchHeader } from "../protocol/record_batch.ts";
 import { AbortedFilter } from "./aborted_filter.ts";
-import { decodeMetaKeyValue, encodeMetaKeyValue } from "./meta_codec.ts";
-import { encodeSnapshots } from "./producer_snapshot.ts";
 
 /** Writes outside of transactions. */
 const PLAIN = 9;
@@ -51,7 +49,7 @@ type Op =
   }
   | { readonly op: "confirm"; readonly count: number }
   | { readonly op: "clock" }
-  | { readonly op: "tick" | "close" | "crash"; readonly writes: number; readonly ends: boolean }
+  | Maintenance
   | { readonly op: "lose-snapshots" }
   | { readonly op: "delete"; readonly share: number };
 
@@ -89,10 +87,6 @@ const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant("delete" as const), share }) },
 );
 
-function tick(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
 function transactionsOf(entries: readonly Entry[]): Transaction[] {
   const all: Transaction[] = [];
   const open = new Map<number, Transaction>();
@@ -112,13 +106,8 @@ function transactionsOf(entries: readonly Entry[]): Transaction[] {
   return all;
 }
 
-class Run {
-  readonly h: Harness;
+class Run extends LogRun {
   entries: Entry[] = [];
-
-  constructor(h: Harness) {
-    this.h = h;
-  }
 
   /** Epoch and next sequence of a producer, as its client knows them. */
   #place(producerId: number): { epoch: number; first: number } {
@@ -179,57 +168,8 @@ class Run {
     );
   }
 
-  async pump(howMany: number): Promise<void> {
-    for (let i = 0; i < howMany; i++) {
-      this.h.streams.confirm(1);
-      await tick();
-    }
-  }
-
-  async drain<T>(work: Promise<T>): Promise<T> {
-    const state = { isDone: false };
-    const done = work.finally(() => (state.isDone = true));
-    done.catch(() => {});
-    while (!state.isDone) await this.pump(1);
-    return await done;
-  }
-
-  async crash(): Promise<void> {
-    this.h.streams.crash();
-    await this.drain(this.h.open());
-    const end = this.h.log.logEndOffset;
+  cutAt(end: number): void {
     this.entries = this.entries.filter(({ base }) => base < end);
-    assert.equal(this.h.log.highWatermark, end);
-  }
-
-  async maintain({ op: kind, writes, ends }: Extract<Op, { ends: boolean }>): Promise<void> {
-    const { log } = this.h;
-    if (kind === "crash") return await this.crash();
-    const work = kind === "tick" ? log.tick(this.h.nowMs) : log.close();
-    if (ends) {
-      await this.drain(work);
-      if (kind === "close") await this.drain(this.h.open());
-      return;
-    }
-    work.catch(() => {});
-    await tick();
-    await this.pump(writes);
-    await this.crash();
-    await work.catch(() => {});
-  }
-
-  async deleteRecords(share: number): Promise<void> {
-    const { log } = this.h;
-    const span = log.highWatermark - log.logStartOffset;
-    await this.drain(log.deleteRecords(log.logStartOffset + Math.floor(span * share)));
-  }
-
-  loseSnapshots(): void {
-    this.h.streams.tamper(this.h.metaStream!, (record) => {
-      const { key } = decodeMetaKeyValue(record.payload);
-      if (key !== "PRODUCER_SNAPSHOTS") return record;
-      return { ...record, payload: encodeMetaKeyValue(key, encodeSnapshots([])) };
-    });
   }
 
   async step(step: Op): Promise<void> {

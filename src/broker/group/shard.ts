@@ -4,8 +4,7 @@
  */
 import type { Env } from "../../env/env.ts";
 import { assert } from "../../lib/assert.ts";
-import { FaultError, messageOf } from "../../lib/errors.ts";
-import { GROUP_LOAD_BYTES } from "../../lib/limits.ts";
+import { messageOf } from "../../lib/errors.ts";
 import type { Uuid } from "../../lib/uuid.ts";
 import type { PartitionLog, Verification } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
@@ -32,7 +31,7 @@ import { entryBytes, type GroupEntry, growthBy, isUnused } from "./group_entry.t
 import type { GroupMemory } from "./memory.ts";
 import { type OffsetEntry, OffsetTable, type TopicPartition } from "./offset_table.ts";
 import { joinError, removeAllWaiting } from "./rebalance.ts";
-import { appendRecords } from "./shard_log.ts";
+import { appendRecords, storedBatches } from "./shard_log.ts";
 import { ShardMaintenance } from "./shard_maintenance.ts";
 import { TxnOffsets, type TxnProducer } from "./txn_offsets.ts";
 import {
@@ -168,24 +167,12 @@ export class Shard {
 
   /** Replays the log; the shard answers nobody before that. */
   async load(): Promise<void> {
-    const { log } = this;
-    for (let at = log.logStartOffset; at < log.highWatermark;) {
-      const read = await log.read(at, {
-        bytesMax: GROUP_LOAD_BYTES,
-        isolation: "uncommitted",
-        isOpening: true,
-      });
-      if (read === null || !read.ok) {
-        throw new FaultError("closed", "Cannot load groups: the log moved", { retriable: true });
-      }
-      if (read.batches.length === 0) break;
-      for (const batch of read.batches) at = this.#replay(batch);
-    }
+    for await (const batch of storedBatches(this.log, "groups")) this.#replay(batch);
     this.consumers.loaded();
     for (const entry of Array.from(this.#groups.values())) this.reschedule(entry);
   }
 
-  #replay(batch: Uint8Array): number {
+  #replay(batch: Uint8Array): void {
     const header = readBatchHeader(batch);
     if (isControlBatch(header)) this.pending.replayMarker(header, batch);
     else {
@@ -193,7 +180,6 @@ export class Shard {
         if (key !== null) this.#apply(key, value, header, offset);
       }
     }
-    return header.baseOffset + header.lastOffsetDelta + 1;
   }
 
   /** What is in the log is true; a record that does not parse is named and passed over. */

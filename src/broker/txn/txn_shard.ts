@@ -7,7 +7,6 @@ import { sleep } from "../../env/clock.ts";
 import type { Env } from "../../env/env.ts";
 import { FaultError, messageOf } from "../../lib/errors.ts";
 import {
-  GROUP_LOAD_BYTES,
   TXN_IDS_PER_PARTITION_MAX,
   TXN_QUEUE_MAX,
   TXN_RETRY_CAP_MS,
@@ -19,7 +18,7 @@ import { isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts"
 import { readRecords } from "../../protocol/record.ts";
 import type { GroupMemory } from "../group/memory.ts";
 import { bytesOf, type KeyValue } from "../group/records.ts";
-import { appendRecords } from "../group/shard_log.ts";
+import { appendRecords, storedBatches } from "../group/shard_log.ts";
 import type { LedShard } from "../led_shards.ts";
 import { inGroups } from "../many.ts";
 import { abortFenced, completed } from "./decide_end.ts";
@@ -118,30 +117,14 @@ export class TxnShard implements LedShard {
         retriable: true,
       });
     }
-    for (let at = log.logStartOffset; at < log.highWatermark;) {
-      const read = await log.read(at, {
-        bytesMax: GROUP_LOAD_BYTES,
-        isolation: "uncommitted",
-        isOpening: true,
-      });
-      if (read === null || !read.ok) {
-        throw new FaultError("closed", "Cannot load transactions: the log moved", {
-          retriable: true,
-        });
-      }
-      if (read.batches.length === 0) break;
-      for (const batch of read.batches) at = this.#replay(batch);
-    }
+    for await (const batch of storedBatches(log, "transactions")) this.#replay(batch);
   }
 
-  #replay(batch: Uint8Array): number {
-    const header = readBatchHeader(batch);
-    if (!isControlBatch(header)) {
-      for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
-        if (key !== null) this.#apply(key, value);
-      }
+  #replay(batch: Uint8Array): void {
+    if (isControlBatch(readBatchHeader(batch))) return;
+    for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
+      if (key !== null) this.#apply(key, value);
     }
-    return header.baseOffset + header.lastOffsetDelta + 1;
   }
 
   /** What is in the log is true; a record that does not parse is named and passed over. */
