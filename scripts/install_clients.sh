@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what one client of tests/compat needs into DIRECTORY; Debian packages as root or through sudo. What is there
 # is left alone. Usage: scripts/install_clients.sh DIRECTORY WHAT, which is one of
-#   kcat | confluent-debian | python | java VERSION | tools | go NAME | rust NAME
+#   kcat | confluent-debian | python | java VERSION | share VERSION | tools | connect | registry | go NAME | rust NAME
 set -eu
 usage="usage: scripts/install_clients.sh DIRECTORY WHAT [NAME]"
 mkdir -p "${1:?$usage}"
@@ -30,6 +30,18 @@ jars() {
   mv "$1.half" "$1"
 }
 
+# A program that is published as an archive with all that it needs.
+archive() {
+  has mvn || packages maven
+  [ ! -d "$1" ] || return 0
+  rm -rf "$1.half"
+  mkdir -p "$1.half"
+  timeout 400 mvn -q -B -f tools/pom.xml dependency:copy "-Dartifact=$2" "-DoutputDirectory=$1.half"
+  tar -xzf "$1.half"/*.tar.gz -C "$1.half"
+  rm "$1.half"/*.tar.gz
+  mv "$1.half" "$1"
+}
+
 case $what in
 kcat) has kcat || packages kcat ;;
 confluent-debian)
@@ -46,10 +58,16 @@ java)
   jars "$directory/java/$name" java/pom.xml
   javac -nowarn -Xlint:-removal -cp "$directory/java/$name/*" -d "$directory/java/$name/classes" java/src/*.java
   ;;
+share)
+  jars "$directory/java/$name" java/pom.xml
+  javac -nowarn -cp "$directory/java/$name/*" -d "$directory/share" share/*.java java/src/Behaviours.java
+  ;;
 tools)
   jars "$directory/tools" tools/pom.xml
   javac -nowarn -cp "$directory/tools/*" -d "$directory/streams" streams/*.java java/src/Behaviours.java
   ;;
+connect) jars "$directory/connect" connect/pom.xml ;;
+registry) archive "$directory/registry" io.apicurio:apicurio-registry-app:3.3.3:tar.gz:all ;;
 go) (cd "$name" && timeout 300 go build -o "$directory/go/$name" .) ;;
 rust) (cd "rust/$name" && timeout 400 cargo build --quiet --locked --target-dir "$directory/rust/$name") ;;
 *)

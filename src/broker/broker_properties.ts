@@ -8,7 +8,9 @@ import { COMPACTION_PROPERTIES } from "./compaction_properties.ts";
 import { LOG_CLEANER_PROPERTIES } from "./log_cleaner_properties.ts";
 import { OPERATION_PROPERTIES } from "./operation_properties.ts";
 import { GROUP_CONSUMER_PROPERTIES } from "./group_consumer_properties.ts";
+import { GROUP_SHARE_PROPERTIES } from "./group_share_properties.ts";
 import { INT_MAX, type Property } from "./property.ts";
+import { SHARE_PROPERTIES } from "./share_properties.ts";
 import { STORAGE_PROPERTIES } from "./storage_properties.ts";
 import { TOPIC_PROPERTIES, type TopicProperty } from "./topic_properties.ts";
 import { TRANSACTION_PROPERTIES } from "./transaction_properties.ts";
@@ -76,6 +78,8 @@ const OWN: readonly Property[] = [
   int("group.initial.rebalance.delay.ms", 3000, "Wait for more members of an empty group."),
   int("group.max.size", Number(INT_MAX), "Members of one group at most.", 1),
   ...GROUP_CONSUMER_PROPERTIES,
+  ...GROUP_SHARE_PROPERTIES,
+  ...SHARE_PROPERTIES,
   {
     name: "skerry.acks.one",
     type: "string",

@@ -1,11 +1,14 @@
 /**
- * What AlterConfigs and IncrementalAlterConfigs change: the settings of a topic, of this broker, or of all
- * brokers. Both ask the same questions of each.
+ * What AlterConfigs and IncrementalAlterConfigs change: the settings of a topic, of this broker, of all
+ * brokers, or of a group. Both ask the same questions of each.
  */
+import { KV_CHANGES_MAX } from "../lib/limits.ts";
 import type { BrokerServices } from "./handler.ts";
 import { errorCode, type ErrorName } from "../protocol/error_code.ts";
 import { BROKER_PROPERTIES } from "./broker_properties.ts";
 import { faultToCode } from "./fault_to_code.ts";
+import { changeGroupSettings, groupSettings, groupText } from "./group_configs.ts";
+import { GROUP_PROPERTIES } from "./group_properties.ts";
 import { ALL_BROKERS, changeDynamicSettings, dynamicSettings } from "./live_config.ts";
 import { inGroups, repeatedIn } from "./many.ts";
 import { checkProperty, type Property } from "./property.ts";
@@ -30,8 +33,8 @@ export interface ConfigTarget {
   propertyOf(name: string): Property | undefined;
   /** The value that holds, whoever set it. */
   valueOf(property: Property): string;
-  /** Null removes. All of the changes are made, or none. */
-  apply(changes: Changes, validateOnly: boolean): Promise<TopicOutcome>;
+  /** Null removes. All of the changes are made, or none; "stale" when `set` is not what is set by now. */
+  apply(changes: Changes, validateOnly: boolean): Promise<TopicOutcome | "stale">;
 }
 
 export function refuse(error: ErrorName, message: string): TopicRefused {
@@ -99,18 +102,39 @@ function brokerTarget(services: BrokerServices, name: string): ConfigTarget | To
   const problem = brokerNameProblem(services, name);
   if (problem !== null) return refuse("INVALID_REQUEST", problem);
   const { metadata, config } = services;
+  const set = dynamicSettings(metadata, name);
   return {
-    set: dynamicSettings(metadata, name),
+    set,
     propertyOf: (key) => BROKER_PROPERTIES.get(key),
     valueOf: (property) => config.text(property.name),
     async apply(changes, validateOnly) {
       const checked = checkBrokerChanges(changes);
       if (!("values" in checked)) return checked;
       if (validateOnly) return { ok: true };
-      const refused = await changeDynamicSettings(metadata, name, checked.values);
+      const refused = await changeDynamicSettings(metadata, name, checked.values, set);
       if (refused !== null) return refused;
       const keys = Object.keys(changes).join(",");
       services.env.log.log("info", "broker-config-changed", { broker: name, keys });
+      return { ok: true };
+    },
+  };
+}
+
+function groupTarget(services: BrokerServices, groupId: string): ConfigTarget | TopicRefused {
+  if (groupId === "") return refuse("INVALID_REQUEST", "Default group resources are not allowed.");
+  const set = groupSettings(services.metadata, groupId);
+  return {
+    set,
+    propertyOf: (key) => GROUP_PROPERTIES.get(key),
+    valueOf: (property) => groupText(services, groupId, property.name),
+    async apply(changes, validateOnly) {
+      const seen = { seen: set, validateOnly };
+      const refused = await changeGroupSettings(services, groupId, changes, seen);
+      if (refused !== null) return refused;
+      if (!validateOnly) {
+        const keys = Object.keys(changes).join(",");
+        services.env.log.log("info", "group-config-changed", { group: groupId, keys });
+      }
       return { ok: true };
     },
   };
@@ -123,6 +147,7 @@ function targetOf(
 ): ConfigTarget | TopicRefused {
   if (resourceType === RESOURCES.topic) return topicTarget(services, resourceName);
   if (resourceType === RESOURCES.broker) return brokerTarget(services, resourceName);
+  if (resourceType === RESOURCES.group) return groupTarget(services, resourceName);
   return refuse("INVALID_REQUEST", `Resources of type ${resourceType} have no settings here`);
 }
 
@@ -131,17 +156,26 @@ interface Resource {
   readonly resourceName: string;
 }
 
+/** Before any of them is called unknown. */
+export async function lookForTopics(
+  { topics }: BrokerServices,
+  resources: readonly Resource[],
+): Promise<void> {
+  const named = resources.filter(({ resourceType }) => resourceType === RESOURCES.topic);
+  await topics.look(named.map(({ resourceName }) => resourceName));
+}
+
 type ChangesOf<A> = (
   asked: A,
   target: ConfigTarget,
 ) => { readonly changes: Changes } | TopicRefused;
 
-async function change<A extends Resource>(
+async function tryChange<A extends Resource>(
   services: BrokerServices,
   asked: A,
   validateOnly: boolean,
   changesOf: ChangesOf<A>,
-): Promise<TopicOutcome> {
+): Promise<TopicOutcome | "stale"> {
   const target = targetOf(services, asked.resourceType, asked.resourceName);
   if ("ok" in target) return target;
   const wanted = changesOf(asked, target);
@@ -151,6 +185,23 @@ async function change<A extends Resource>(
   } catch (error) {
     return refuse(faultToCode(error, "admin"), "The metadata log cannot be written now");
   }
+}
+
+/**
+ * What is appended, subtracted or cleared depends on what is there, and whether two settings go together as well:
+ * all of it is made up anew when somebody else was faster, so that no change is lost.
+ */
+async function change<A extends Resource>(
+  services: BrokerServices,
+  asked: A,
+  validateOnly: boolean,
+  changesOf: ChangesOf<A>,
+): Promise<TopicOutcome> {
+  for (let tries = 0; tries < KV_CHANGES_MAX; tries++) {
+    const outcome = await tryChange(services, asked, validateOnly, changesOf);
+    if (outcome !== "stale") return outcome;
+  }
+  return refuse("NOT_CONTROLLER", "Others change the same all the time");
 }
 
 function keyOf({ resourceType, resourceName }: Resource): string {
@@ -164,6 +215,7 @@ export async function alterResources<A extends Resource>(
   validateOnly: boolean,
   changesOf: ChangesOf<A>,
 ) {
+  await lookForTopics(services, resources);
   const repeated = repeatedIn(resources.map(keyOf));
   return await inGroups(services.env.clock, resources, async (asked) => {
     const outcome = repeated.has(keyOf(asked))

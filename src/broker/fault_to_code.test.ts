@@ -19,7 +19,7 @@ const CODES: readonly FaultCode[] = [
   "aborted",
 ];
 
-test("every fault but a wrong configuration reads as retriable, on every surface", () => {
+test("every fault but a wrong configuration and what is too large reads as retriable, on every surface", () => {
   for (const code of CODES) {
     const fault = new FaultError(code, "text", { retriable: true });
     for (const surface of SURFACES) {
@@ -36,6 +36,12 @@ test("store trouble is NOT_ENOUGH_REPLICAS for producers, who may not know newer
     "COORDINATOR_NOT_AVAILABLE",
     "REQUEST_TIMED_OUT",
   ]);
+});
+
+test("what can never be stored is an error on which clients give up", () => {
+  const fault = new FaultError("too-large", "text", { retriable: false });
+  for (const surface of SURFACES) assert.ok(!isRetriable(faultToCode(fault, surface)), surface);
+  assert.equal(faultToCode(fault, "coordinator"), "UNKNOWN_SERVER_ERROR");
 });
 
 test("a bug is not a fault", () => {

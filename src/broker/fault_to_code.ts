@@ -1,6 +1,7 @@
 /**
  * The one place where faults become Kafka error codes. Trouble with the store always reads as an
- * error that clients try again; UNKNOWN_SERVER_ERROR is never sent, because clients give up on it.
+ * error that clients try again. UNKNOWN_SERVER_ERROR, on which they give up, is only for what can never be
+ * stored, as in Kafka.
  */
 import { type FaultCode, FaultError } from "../lib/errors.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
@@ -35,6 +36,13 @@ const DAMAGED: Row = {
 };
 const LATE: Row = { ...same("REQUEST_TIMED_OUT"), coordinator: "COORDINATOR_NOT_AVAILABLE" };
 
+const TOO_LARGE: Row = {
+  produce: "MESSAGE_TOO_LARGE",
+  fetch: "UNKNOWN_SERVER_ERROR",
+  coordinator: "UNKNOWN_SERVER_ERROR",
+  admin: "INVALID_REQUEST",
+};
+
 const CODES: Readonly<Record<FaultCode, Row>> = {
   "store-unavailable": STORE,
   "store-denied": STORE,
@@ -47,6 +55,7 @@ const CODES: Readonly<Record<FaultCode, Row>> = {
   "closed": MOVED,
   "timeout": LATE,
   "aborted": LATE,
+  "too-large": TOO_LARGE,
   "config": same("INVALID_CONFIG"),
 };
 

@@ -19,11 +19,13 @@ export interface Feature {
   readonly apiKey: number;
 }
 
-export type FeatureName = "group.version" | "transaction.version";
+export type FeatureName = "group.version" | "share.version" | "transaction.version";
 
 export const FEATURES: readonly (Feature & { readonly name: FeatureName })[] = [
   // ConsumerGroupHeartbeat.
   { name: "group.version", min: 0, max: 1, fallback: 1, apiKey: 68 },
+  // ShareGroupHeartbeat.
+  { name: "share.version", min: 0, max: 1, fallback: 1, apiKey: 76 },
   // EndTxn.
   { name: "transaction.version", min: 0, max: 2, fallback: 2, apiKey: 26 },
 ];

@@ -3,18 +3,24 @@
  * A move between reading and waiting is not lost: watch first, then read, then wait.
  */
 import type { Clock } from "../env/clock.ts";
-import type { PartitionLog } from "../log/partition_log.ts";
+
+/** A log, or something else that moves. */
+export interface Watched {
+  onAdvance(listener: () => void): () => void;
+}
 
 export interface FetchWait {
   /** Adds a log; one that is watched already is not added again. */
-  watch(log: PartitionLog): void;
+  watch(log: Watched): void;
+  /** Counts as a move of one of them. */
+  wake(): void;
   /** `moved` at once when a log moved since the last call. */
   next(): Promise<"moved" | "over">;
   stop(): void;
 }
 
 export function createFetchWait(clock: Clock, waitMs: number, signal: AbortSignal): FetchWait {
-  const watched = new Map<PartitionLog, () => void>();
+  const watched = new Map<Watched, () => void>();
   let moved = false;
   let over = signal.aborted;
   let wake: () => void = () => {};
@@ -24,18 +30,20 @@ export function createFetchWait(clock: Clock, waitMs: number, signal: AbortSigna
     wake();
   }
 
+  function move(): void {
+    moved = true;
+    wake();
+  }
+
   const cancel = clock.after(waitMs, finish);
   signal.addEventListener("abort", finish, { once: true });
 
   return {
     watch(log) {
       if (watched.has(log)) return;
-      const unsubscribe = log.onAdvance(() => {
-        moved = true;
-        wake();
-      });
-      watched.set(log, unsubscribe);
+      watched.set(log, log.onAdvance(move));
     },
+    wake: move,
     async next() {
       if (!moved && !over) {
         await new Promise<void>((resolve) => {

@@ -32,6 +32,18 @@ export const GROUP_CONSUMER_PROPERTIES: readonly Property[] = [
     5000,
     "How often members are told to send heartbeats.",
   ),
+  int(
+    "group.consumer.min.heartbeat.interval.ms",
+    5000,
+    "Shortest heartbeat interval that a consumer group may set for itself.",
+  ),
+  int("group.consumer.max.heartbeat.interval.ms", 15_000, "Longest one."),
   int("group.consumer.session.timeout.ms", 45_000, "Silence after which a member is fenced."),
+  int(
+    "group.consumer.min.session.timeout.ms",
+    45_000,
+    "Shortest session timeout that a consumer group may set for itself.",
+  ),
+  int("group.consumer.max.session.timeout.ms", 60_000, "Longest one."),
   int("group.consumer.max.size", Number(INT_MAX), "Members of one consumer group at most."),
 ];

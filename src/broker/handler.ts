@@ -20,6 +20,8 @@ export interface Session {
   readonly principal: "User:ANONYMOUS";
   readonly clientHost: string;
   readonly listener: { readonly host: string; readonly port: number };
+  /** Fires when the connection is over. */
+  readonly ended: AbortSignal;
 }
 
 export interface RequestContext {

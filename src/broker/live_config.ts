@@ -6,6 +6,7 @@
  *     value   a JSON object of texts by property name
  */
 import type { NodeId } from "../lib/brand.ts";
+import { areSameTexts } from "../lib/texts.ts";
 import type { KvRow } from "../controller/image.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import { type BrokerConfig, type ConfigLayer, layeredConfig } from "./broker_config.ts";
@@ -25,17 +26,22 @@ export function dynamicSettings(metadata: MetadataStore, resource: string): Text
   return readTexts(metadata.view().kv.get(keyOf(resource))?.value ?? null);
 }
 
-/** Null removes a setting. */
+/** Null removes a setting. "stale", and nothing is done, when other settings than `seen` are there by now. */
 export async function changeDynamicSettings(
   metadata: MetadataStore,
   resource: string,
   changes: Readonly<Record<string, string | null>>,
-): Promise<KvRefused | null> {
-  return await changeKv(metadata, keyOf(resource), (value) => {
-    const next = Object.entries({ ...readTexts(value), ...changes })
-      .filter(([, text]) => text !== null);
+  seen: Texts,
+): Promise<KvRefused | "stale" | null> {
+  let isStale = false;
+  const refused = await changeKv(metadata, keyOf(resource), (value) => {
+    const texts = readTexts(value);
+    isStale = !areSameTexts(texts, seen);
+    if (isStale) return value;
+    const next = Object.entries({ ...texts, ...changes }).filter(([, text]) => text !== null);
     return next.length === 0 ? null : JSON.stringify(Object.fromEntries(next));
   });
+  return isStale ? "stale" : refused;
 }
 
 function isUsable(property: Property | undefined, text: string): boolean {

@@ -107,3 +107,22 @@ test("a pass that always fails at its end takes a small part of the time, and ev
     assert.ok(tries >= 5 && tries <= (isPassing ? 132 : 10), `${kind}: ${tries} tries in a day`);
   }
 });
+
+test("a pass that something overtakes each time takes a small part of the time", async () => {
+  const { cleaner, clock, env } = world();
+  const PASS_MS = 60_000;
+  let tries = 0;
+  const busy = named(
+    "busy",
+    logWith(due(1), () => {
+      tries++;
+      return new Promise((resolve) => clock.after(PASS_MS, () => resolve(null)));
+    }),
+  );
+  for (let minute = 0; minute < 24 * 60; minute++) {
+    cleaner.look([busy]);
+    await clock.advance(PASS_MS);
+  }
+  assert.ok(tries >= 5 && tries <= 132, `${tries} tries in a day`);
+  assert.match(env.metrics.render(), new RegExp(`outcome="overtaken"} ${tries}`));
+});

@@ -4,12 +4,12 @@
  * to their shards, which write their logs anew and delete what is old.
  */
 import type { Env } from "../env/env.ts";
-import { messageOf } from "../lib/errors.ts";
+import { FaultError, messageOf } from "../lib/errors.ts";
 import { CLEAN_FAILED_PAUSE_MS_MAX } from "../lib/limits.ts";
 import type { Cleanable, Cleaned, CleanOptions } from "../log/partition_log.ts";
 import { FailurePauses } from "./failure_pauses.ts";
 import type { NamedLog } from "./partition_metrics.ts";
-import { OFFSETS_TOPIC, TRANSACTIONS_TOPIC } from "./topic_name.ts";
+import { OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC } from "./topic_name.ts";
 
 export interface LogCleanerSettings extends CleanOptions {
   readonly isEnabled: boolean;
@@ -25,6 +25,15 @@ interface Candidate {
   readonly named: NamedLog;
   readonly cleanable: Cleanable;
 }
+
+/** Their owners write them anew, and records of share states must not be compacted by key at all. */
+const WRITTEN_ANEW: ReadonlySet<string> = new Set([
+  OFFSETS_TOPIC,
+  TRANSACTIONS_TOPIC,
+  SHARE_STATE_TOPIC,
+]);
+
+const OVERTAKEN = new FaultError("aborted", "The pass was overtaken", { retriable: true });
 
 function keyOf({ topic, partition }: NamedLog): string {
   return `${topic}-${partition}`;
@@ -59,7 +68,7 @@ export class LogCleaner {
     this.#failures.forgetWhere(({ log }) => !logs.some((named) => named.log === log));
     return logs.flatMap((named) => {
       const { topic, log } = named;
-      if (topic === OFFSETS_TOPIC || topic === TRANSACTIONS_TOPIC) return [];
+      if (WRITTEN_ANEW.has(topic)) return [];
       const cleanable = log.cleanable(nowMs);
       return cleanable === null ? [] : [{ named, cleanable }];
     });
@@ -88,10 +97,13 @@ export class LogCleaner {
     this.#isBusy = true;
     try {
       const cleaned = await named.log.clean(how);
-      this.#failures.forget(keyOf(named));
+      const workedMs = clock.monotonicMs() - beganMs;
+      if (cleaned !== null) this.#failures.forget(keyOf(named));
+      // What overtook it, as retention does, may come as often as passes do: it must not be all that this node does.
+      else this.#failures.failed(keyOf(named), OVERTAKEN, named, workedMs);
       const outcome = cleaned === null ? "overtaken" : "done";
       metrics.count("skerry_log_cleaner_runs_total", { outcome });
-      metrics.observe("skerry_log_cleaner_seconds", (clock.monotonicMs() - beganMs) / 1000);
+      metrics.observe("skerry_log_cleaner_seconds", workedMs / 1000);
       if (cleaned !== null) this.#note(named, cleaned);
     } catch (error) {
       this.#failed(named, error, clock.monotonicMs() - beganMs);

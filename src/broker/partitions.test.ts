@@ -133,10 +133,13 @@ test("another leader epoch and the topic's deletion end the pause of a partition
 test("configs reach open logs", async () => {
   const { broker } = await world();
   const log = await broker.log("t");
-  const topic = broker.services.topics.find("t")!;
-  await broker.services.topics.alterConfigs(topic, { "retention.ms": "1000" });
+  const { topics } = broker.services;
+  const before = topics.find("t")!;
+  await topics.alterConfigs(before, { "retention.ms": "1000" });
   assert.equal(log.config.retentionMs, 1000);
-  await broker.services.topics.alterConfigs(topic, { "retention.ms": null });
+  assert.equal(await topics.alterConfigs(before, { "retention.ms": null }), "stale");
+  assert.equal(log.config.retentionMs, 1000);
+  await topics.alterConfigs(topics.find("t")!, { "retention.ms": null });
   assert.equal(log.config.retentionMs, 604_800_000);
 });
 

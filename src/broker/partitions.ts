@@ -14,7 +14,12 @@ import type { ErrorName } from "../protocol/error_code.ts";
 import type { StreamClient } from "../stream/stream.ts";
 import type { LogConfig, PartitionLog } from "../log/partition_log.ts";
 import type { Requester } from "../controller/command.ts";
-import { partitionKey, type PartitionRow, type TopicRow } from "../controller/image.ts";
+import {
+  partitionKey,
+  type PartitionRow,
+  type StreamRow,
+  type TopicRow,
+} from "../controller/image.ts";
 import type { Change, MetadataStore } from "../controller/metadata_store.ts";
 import { FailurePauses } from "./failure_pauses.ts";
 import type { LogCleaner } from "./log_cleaner.ts";
@@ -39,6 +44,13 @@ export interface OpenedLog {
   readonly metaStreamId: StreamId;
 }
 
+/** See `storedSize` of the log layer. */
+export type SizeStored = (options: {
+  readonly streams: StreamClient;
+  readonly metaStream: StreamId;
+  readonly rangeOf: (id: StreamId) => { readonly start: number; readonly end: number } | null;
+}) => Promise<number | null>;
+
 export type OpenLog = (options: OpenLogOptions) => Promise<OpenedLog>;
 
 export interface PartitionsOptions {
@@ -48,6 +60,7 @@ export interface PartitionsOptions {
   readonly metadata: MetadataStore;
   readonly streams: StreamClient;
   readonly openLog: OpenLog;
+  readonly sizeStored: SizeStored;
   /** What a topic's overrides amount to. */
   readonly configOf: (overrides: TopicConfigs) => LogConfig;
   /** Calls back when `configOf` may answer otherwise; never when absent. */
@@ -69,6 +82,11 @@ export interface Partitions {
   open(topicId: Uuid, partition: number): Promise<Located>;
   /** Who leads by the local replica; undefined for an unknown partition. */
   leaderOf(topicId: Uuid, partition: number): PartitionRow | undefined;
+  /**
+   * Bytes of a log that this node leads. One that nobody uses is not opened for it when its last owner has counted
+   * it. Null when it is not led here, or cannot be opened now. Throws FaultError.
+   */
+  sizeOf(topicId: Uuid, partition: number): Promise<number | null>;
   /** Logs that are open now. */
   readonly size: number;
   /** Closes every log; new ones are refused from then on. */
@@ -97,6 +115,8 @@ class LedPartitions implements Partitions {
   readonly #closing = new Map<string, Promise<void>>();
   /** With the row as it was: another leader epoch begins without a pause. */
   readonly #failures: FailurePauses<string, PartitionRow>;
+  /** Of logs that are not open; the row of the meta stream is another one once somebody had it. */
+  readonly #storedSizes = new WeakMap<StreamRow, number>();
   readonly #unsubscribe: () => void;
   readonly #hide: () => void;
   readonly #tickMs: number;
@@ -133,6 +153,35 @@ class LedPartitions implements Partitions {
     const refused = this.#refusal(topicId, partition);
     if (refused !== null) return { ok: false, error: refused };
     return await this.#opening.run(key, () => this.#tryLoad(topicId, partition));
+  }
+
+  async sizeOf(topicId: Uuid, partition: number): Promise<number | null> {
+    const key = partitionKey(topicId, partition);
+    await this.#closing.get(key);
+    const open = this.peek(topicId, partition);
+    if (open !== undefined) return open.sizeBytes;
+    if (this.#refusal(topicId, partition) !== null) return null;
+    const { metaStream } = this.#rows(topicId, partition)!.row;
+    // Nobody ever had it.
+    if (metaStream === null) return 0;
+    const stored = await this.#storedSize(metaStream);
+    if (stored !== null) return stored;
+    const located = await this.open(topicId, partition);
+    return located.ok ? located.log.sizeBytes : null;
+  }
+
+  async #storedSize(metaStream: StreamId): Promise<number | null> {
+    const { metadata, streams, sizeStored } = this.#options;
+    const row = metadata.view().streams.get(metaStream);
+    const known = row === undefined ? undefined : this.#storedSizes.get(row);
+    if (known !== undefined) return known;
+    const rangeOf = (id: StreamId) => {
+      const stream = metadata.view().streams.get(id);
+      return stream?.open === false ? stream : null;
+    };
+    const bytes = await sizeStored({ streams, metaStream, rangeOf });
+    if (row !== undefined && bytes !== null) this.#storedSizes.set(row, bytes);
+    return bytes;
   }
 
   leaderOf(topicId: Uuid, partition: number): PartitionRow | undefined {

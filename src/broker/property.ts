@@ -17,6 +17,8 @@ export interface Property {
   readonly words?: readonly string[];
   /** What each item of a list must look like, and how to say so. */
   readonly items?: { readonly like: RegExp; readonly words: string };
+  /** What a string must look like, and how to say so. */
+  readonly like?: { readonly like: RegExp; readonly words: string };
   /** A broker property that may change while the broker runs. */
   readonly dynamic?: true;
   /** Stored and shown for tools; nothing here obeys it, and its documentation says so. */
@@ -102,6 +104,14 @@ function checkWord(property: Property, text: string, words: readonly string[]): 
     : refuse(property, text, `one of ${words.join(", ")}`);
 }
 
+function checkString(property: Property, text: string): Checked {
+  const { words, like } = property;
+  if (words !== undefined) return checkWord(property, text, words);
+  return like === undefined || like.like.test(text)
+    ? { ok: true, value: text }
+    : refuse(property, text, like.words);
+}
+
 export function checkProperty(property: Property, raw: string): Checked {
   if (raw.length > PROPERTY_CHARS_MAX) {
     return refuse(property, raw, `at most ${PROPERTY_CHARS_MAX} characters`);
@@ -118,9 +128,7 @@ export function checkProperty(property: Property, raw: string): Checked {
     case "boolean":
       return checkWord(property, text.toLowerCase(), property.words ?? ["true", "false"]);
     case "string":
-      return property.words === undefined
-        ? { ok: true, value: text }
-        : checkWord(property, text, property.words);
+      return checkString(property, text);
   }
 }
 

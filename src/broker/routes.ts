@@ -49,9 +49,16 @@ import { consumerGroupHeartbeatHandler } from "./api/68_consumer_group_heartbeat
 import { consumerGroupDescribeHandler } from "./api/69_consumer_group_describe.ts";
 import { listConfigResourcesHandler } from "./api/74_list_config_resources.ts";
 import { describeTopicPartitionsHandler } from "./api/75_describe_topic_partitions.ts";
+import { shareGroupHeartbeatHandler } from "./api/76_share_group_heartbeat.ts";
+import { shareGroupDescribeHandler } from "./api/77_share_group_describe.ts";
+import { describeShareGroupOffsetsHandler } from "./api/90_describe_share_group_offsets.ts";
+import { alterShareGroupOffsetsHandler } from "./api/91_alter_share_group_offsets.ts";
+import { deleteShareGroupOffsetsHandler } from "./api/92_delete_share_group_offsets.ts";
+import { shareFetchHandler } from "./api/78_share_fetch.ts";
+import { shareAcknowledgeHandler } from "./api/79_share_acknowledge.ts";
 import { bind, type Route } from "./broker.ts";
-import type { GroupServices } from "./group/services.ts";
 import type { Permits } from "./handler.ts";
+import type { ShareServices } from "./share/share_request.ts";
 
 export function createPermits(): Permits {
   return {
@@ -61,7 +68,7 @@ export function createPermits(): Permits {
   };
 }
 
-export function routesOf(services: GroupServices): readonly Route[] {
+export function routesOf(services: ShareServices): readonly Route[] {
   return [
     bind(produceHandler(services, services.transactions)),
     bind(fetchHandler(services)),
@@ -107,5 +114,12 @@ export function routesOf(services: GroupServices): readonly Route[] {
     bind(consumerGroupDescribeHandler(services)),
     bind(listConfigResourcesHandler(services)),
     bind(describeTopicPartitionsHandler(services)),
+    bind(shareFetchHandler(services)),
+    bind(shareAcknowledgeHandler(services)),
+    bind(shareGroupHeartbeatHandler(services)),
+    bind(shareGroupDescribeHandler(services)),
+    bind(describeShareGroupOffsetsHandler(services)),
+    bind(alterShareGroupOffsetsHandler(services)),
+    bind(deleteShareGroupOffsetsHandler(services)),
   ];
 }

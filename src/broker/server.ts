@@ -6,7 +6,7 @@ import { settlesWithin } from "../env/clock.ts";
 import type { Connection } from "../env/listener.ts";
 import type { Broker, Reply } from "./broker.ts";
 import { serveConnection } from "./connection.ts";
-import type { BrokerServices } from "./handler.ts";
+import type { BrokerServices, Session } from "./handler.ts";
 
 export interface ServerOptions {
   readonly services: Pick<BrokerServices, "env" | "config" | "permits">;
@@ -44,6 +44,15 @@ function follow(broker: Broker, handling: Set<Promise<Reply>>): Broker {
   };
 }
 
+function sessionOf(
+  { remote }: Connection,
+  connectionId: number,
+  listener: Session["listener"],
+  ended: AbortSignal,
+): Session {
+  return { connectionId, principal: "User:ANONYMOUS", clientHost: hostOf(remote), listener, ended };
+}
+
 export function createServer({ services, broker, listener }: ServerOptions): KafkaServer {
   const { env, config, permits } = services;
   const draining = new AbortController();
@@ -55,21 +64,18 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
 
   async function run(connection: Connection): Promise<void> {
     lastId += 1;
+    const ended = new AbortController();
     const ending = await serveConnection(connection, {
       env,
       broker: followed,
-      session: {
-        connectionId: lastId,
-        principal: "User:ANONYMOUS",
-        clientHost: hostOf(connection.remote),
-        listener,
-      },
+      session: sessionOf(connection, lastId, listener, ended.signal),
       requestBytesMax: config.integer("socket.request.max.bytes"),
       idleMsMax: config.integer("connections.max.idle.ms"),
       producePermits: permits.produce,
       largeFrames,
       draining: draining.signal,
     });
+    ended.abort();
     open.delete(connection);
     env.metrics.count("skerry_kafka_connections_closed_total", { ending });
     env.metrics.gauge("skerry_kafka_connections", open.size);

@@ -16,6 +16,7 @@ export const CONFIG_SOURCES = {
   dynamicDefault: 3,
   staticBroker: 4,
   default: 5,
+  group: 8,
 } as const;
 export type ConfigSource = keyof typeof CONFIG_SOURCES;
 

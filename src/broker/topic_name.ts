@@ -4,6 +4,8 @@
 export const OFFSETS_TOPIC = "__consumer_offsets";
 /** Where transactions live; made like the one above. */
 export const TRANSACTIONS_TOPIC = "__transaction_state";
+/** Where the states of share groups live; made like the others, but never compacted by key. */
+export const SHARE_STATE_TOPIC = "__share_group_state";
 
 export const NAME_LENGTH_MAX = 249;
 const LEGAL = /^[a-zA-Z0-9._-]+$/;

@@ -10,7 +10,7 @@ import {
   TOPICS_PER_REQUEST_MAX,
 } from "../lib/limits.ts";
 import { SingleFlight } from "../lib/single_flight.ts";
-import { type Uuid, uuidOf } from "../lib/uuid.ts";
+import { type Uuid, uuidOf, ZERO_UUID } from "../lib/uuid.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
 import type { RefusalReason, Refused } from "../controller/command.ts";
 import type { TopicRow } from "../controller/image.ts";
@@ -23,7 +23,14 @@ import {
   type TopicConfigs,
 } from "./topic_config.ts";
 import { CollisionIndex } from "./collision_index.ts";
-import { collisionKey, OFFSETS_TOPIC, topicNameProblem, TRANSACTIONS_TOPIC } from "./topic_name.ts";
+import { SecondLook } from "./second_look.ts";
+import {
+  collisionKey,
+  OFFSETS_TOPIC,
+  SHARE_STATE_TOPIC,
+  topicNameProblem,
+  TRANSACTIONS_TOPIC,
+} from "./topic_name.ts";
 
 export interface NewTopic {
   readonly name: string;
@@ -44,6 +51,13 @@ export type TopicOutcome<T = unknown> = ({ readonly ok: true } & T) | TopicRefus
 export interface Topics {
   find(name: string): TopicRow | undefined;
   findById(topicId: Uuid): TopicRow | undefined;
+  /**
+   * To be awaited before topics are called unknown: another node may just have made them. Null when there is nothing
+   * to wait for. Never rejects.
+   */
+  look(names: Iterable<string>): Promise<void> | null;
+  /** The same for ids. */
+  lookById(topicIds: Iterable<Uuid>): Promise<void> | null;
   create(
     topic: NewTopic,
     options?: { readonly validateOnly?: boolean },
@@ -57,12 +71,15 @@ export interface Topics {
     partitions: number,
     options?: { readonly validateOnly?: boolean },
   ): Promise<TopicOutcome>;
-  /** Sets overrides; null removes one. Values are checked as for a new topic. */
+  /**
+   * Sets overrides; null removes one. Values are checked as for a new topic, and together with the overrides that
+   * the caller has seen: "stale" when those are others by now, and nothing was done.
+   */
   alterConfigs(
     topic: TopicRow,
     changes: Readonly<Record<string, string | null>>,
     options?: { readonly validateOnly?: boolean },
-  ): Promise<TopicOutcome>;
+  ): Promise<TopicOutcome | "stale">;
 }
 
 export interface TopicsOptions {
@@ -152,6 +169,7 @@ class TopicRegistry implements Topics {
   readonly #creating = new SingleFlight<string, TopicOutcome<{ readonly topic: TopicRow }>>();
 
   readonly #collisions = new CollisionIndex();
+  readonly #secondLook: SecondLook;
   /** By collision key. */
   readonly #reserved = new Map<string, string>();
 
@@ -159,6 +177,21 @@ class TopicRegistry implements Topics {
     this.#env = env;
     this.#metadata = metadata;
     this.#config = config;
+    this.#secondLook = new SecondLook({ env, metadata });
+  }
+
+  look(names: Iterable<string>): Promise<void> | null {
+    return this.#secondLook.look(
+      names,
+      (name) => this.find(name) !== undefined || topicNameProblem(name) !== null,
+    );
+  }
+
+  lookById(topicIds: Iterable<Uuid>): Promise<void> | null {
+    // Names have no slash.
+    const keys = Array.from(topicIds, (id) => `/${id}`);
+    const isKnown = (id: Uuid) => id === ZERO_UUID || this.findById(id) !== undefined;
+    return this.#secondLook.look(keys, (key) => isKnown(key.slice(1)));
   }
 
   findById(topicId: Uuid): TopicRow | undefined {
@@ -232,6 +265,10 @@ class TopicRegistry implements Topics {
       const message = `${TRANSACTIONS_TOPIC} is made with the first transactional producer.`;
       return refuse("INVALID_TOPIC_EXCEPTION", message);
     }
+    if (topic.name === SHARE_STATE_TOPIC) {
+      const message = `${SHARE_STATE_TOPIC} is made with the first share group.`;
+      return refuse("INVALID_TOPIC_EXCEPTION", message);
+    }
     const entries = [...topic.configs];
     const checked = checkTopicConfigs(entries);
     if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
@@ -259,7 +296,11 @@ class TopicRegistry implements Topics {
     if (problem !== null) {
       return refuse("INVALID_TOPIC_EXCEPTION", `Topic name is invalid: ${problem}`);
     }
-    if (!allowCreate || !this.#config.flag("auto.create.topics.enable")) return unknownTopic(name);
+    if (!allowCreate || !this.#config.flag("auto.create.topics.enable")) {
+      await this.look([name]);
+      const made = this.find(name);
+      return made === undefined ? unknownTopic(name) : { ok: true, topic: made };
+    }
     const created = await this.#creating.run(
       name,
       () => this.create({ name, partitions: -1, replicationFactor: -1, configs: [] }),
@@ -289,6 +330,7 @@ class TopicRegistry implements Topics {
     partitions: number,
     { validateOnly = false }: Validation = {},
   ): Promise<TopicOutcome> {
+    await this.look([name]);
     const topic = this.find(name);
     if (topic === undefined) return unknownTopic(name);
     if (topic.internal) return refuseInternal(name);
@@ -308,7 +350,7 @@ class TopicRegistry implements Topics {
     topic: TopicRow,
     changes: Readonly<Record<string, string | null>>,
     { validateOnly = false }: Validation = {},
-  ): Promise<TopicOutcome> {
+  ): Promise<TopicOutcome | "stale"> {
     const kept = Object.entries(changes).filter(([key]) => !isRemovedKey(key));
     const sets = kept.filter(([, value]) => value !== null);
     const checked = checkTopicConfigs(sets);
@@ -325,9 +367,11 @@ class TopicRegistry implements Topics {
     const decided = await this.#metadata.submit({
       type: "alter-topic-configs",
       topicId: topic.topicId,
+      expected: topic.configs,
       changes: { ...Object.fromEntries(kept), ...checked.configs },
     });
-    return decided.ok ? { ok: true } : refusal(decided);
+    if (decided.ok) return { ok: true };
+    return decided.reason === "conflict" ? "stale" : refusal(decided);
   }
 }
 

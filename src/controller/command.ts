@@ -79,6 +79,8 @@ export type Command =
   | {
     readonly type: "alter-topic-configs";
     readonly topicId: Uuid;
+    /** All overrides as they were when the changes were made up; others in their place are a conflict. */
+    readonly expected?: Readonly<Record<string, string>>;
     readonly changes: Readonly<Record<string, string | null>>;
   }
   | {

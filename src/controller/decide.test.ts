@@ -220,10 +220,14 @@ describe("topics", () => {
       internal: false,
       ...change,
     });
-    const alter = (changes: Record<string, string | null>): Command => ({
+    const alter = (
+      changes: Record<string, string | null>,
+      expected?: Record<string, string>,
+    ): Command => ({
       type: "alter-topic-configs",
       topicId: TOPIC,
       changes,
+      ...(expected === undefined ? {} : { expected }),
     });
     const grow = (partitions: number): Command => ({
       type: "create-partitions",
@@ -243,7 +247,11 @@ describe("topics", () => {
       ["equal", grow(2), "invalid"],
       ["grow", grow(3), "ok"],
       ["same value", alter({ "retention.ms": "5", "absent": null }), "no records"],
-      ["change", alter({ "retention.ms": null, "a": "1" }), "ok"],
+      ["others there", alter({ "a": "1" }, { "retention.ms": "6" }), "conflict"],
+      ["more there", alter({ "a": "1" }, {}), "conflict"],
+      ["fewer there", alter({ "a": "1" }, { "retention.ms": "5", "b": "1" }), "conflict"],
+      ["as expected", alter({ "b": "1" }, { "retention.ms": "5" }), "ok"],
+      ["change", alter({ "retention.ms": null, "a": "1", "b": null }), "ok"],
     ]);
     assert.deepEqual(world.state.topics.get(TOPIC)?.configs, { a: "1" });
     assert.equal(world.state.partitions.get(partitionKey(TOPIC, 2))?.leader, 1);

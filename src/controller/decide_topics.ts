@@ -1,6 +1,7 @@
 /** Topics, partitions and their meta streams. Names and configs are checked where clients come in. */
 import type { NodeId } from "../lib/brand.ts";
 import { TOPIC_PARTITIONS_MAX } from "../lib/limits.ts";
+import { areSameTexts } from "../lib/texts.ts";
 import type { Uuid } from "../lib/uuid.ts";
 import { partitionKey } from "./image.ts";
 import type { CommandOf } from "./metadata_store.ts";
@@ -81,10 +82,13 @@ export function decideDeleteTopic(
 
 export function decideAlterConfigs(
   image: StateImage,
-  { topicId, changes }: CommandOf<"alter-topic-configs">,
+  { topicId, changes, expected }: CommandOf<"alter-topic-configs">,
 ): Verdict<"alter-topic-configs"> {
   const topic = image.topics.get(topicId);
   if (topic === undefined) return unknownTopic(topicId);
+  if (expected !== undefined && !areSameTexts(topic.configs, expected)) {
+    return refuse("conflict", `The settings of topic ${topic.name} have changed meanwhile`);
+  }
   const own = (key: string) => Object.hasOwn(topic.configs, key) ? topic.configs[key] : null;
   const real = Object.entries(changes).filter(([key, value]) => value !== own(key));
   if (real.length === 0) return approve();

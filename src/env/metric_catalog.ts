@@ -270,6 +270,34 @@ export const METRICS: Readonly<Record<string, MetricRow>> = {
   skerry_produce_bytes_total: row("counter", "", "bytes of batches from Kafka producers"),
   skerry_produce_records_total: row("counter", "", "records in them"),
   skerry_fetch_bytes_total: row("counter", "", "bytes of batches to Kafka consumers"),
+  skerry_share_sessions: row(
+    "gauge",
+    "",
+    "share sessions: members of share groups that read from this node",
+    "at group.share.max.share.sessions new members are refused",
+  ),
+  skerry_share_partitions: row(
+    "gauge",
+    "",
+    "partitions that share groups read here, one for each group",
+  ),
+  skerry_share_records_in_flight: row(
+    "gauge",
+    "",
+    "records between the first and the last one that share groups have under way",
+    "at 2,000,000 nothing new is given out: members do not acknowledge",
+  ),
+  skerry_share_records_acquired_total: row(
+    "counter",
+    "",
+    "records given to members of share groups",
+  ),
+  skerry_share_locks_expired_total: row(
+    "counter",
+    "",
+    "of those, records that were not acknowledged in time",
+    "members are slower than share.record.lock.duration.ms, or they die",
+  ),
   skerry_fetch_sessions: row("gauge", "", "incremental fetch sessions that are kept"),
   skerry_permits_used_bytes: row(
     "gauge",

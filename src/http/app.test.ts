@@ -78,9 +78,11 @@ function memoryGateway() {
       [...logs].map(([name, log]) => ({ name, topicId: "0", partitions: log.length })),
     describeTopic: (name) => {
       const log = logs.get(name);
-      return log === undefined
-        ? null
-        : { name, topicId: "0", partitions: log.length, leaders: [], configs: {} };
+      return Promise.resolve(
+        log === undefined
+          ? null
+          : { name, topicId: "0", partitions: log.length, leaders: [], configs: {} },
+      );
     },
     createTopic({ name, partitions, configs: given }) {
       configs.push(...given);

@@ -112,7 +112,7 @@ export interface Gateway {
   /** The caller releases what it got. Throws ProblemError when there is no memory for it. */
   read(topic: string, partition: number, query: ReadQuery): Promise<ReadAnswer>;
   listTopics(): readonly TopicSummary[];
-  describeTopic(name: string): TopicDetail | null;
+  describeTopic(name: string): Promise<TopicDetail | null>;
   createTopic(topic: TopicToCreate): Promise<({ readonly ok: true } & TopicSummary) | Failure>;
   deleteTopic(name: string): Promise<{ readonly ok: true } | Failure>;
 }

@@ -70,8 +70,8 @@ export async function createTopic(
   });
 }
 
-export function describeTopic(gateway: Gateway, name: string): Response {
-  const topic = gateway.describeTopic(name);
+export async function describeTopic(gateway: Gateway, name: string): Promise<Response> {
+  const topic = await gateway.describeTopic(name);
   if (topic === null) throw unknownTopic(name);
   const { topicId, partitions, leaders, configs } = topic;
   return Response.json({ name, topicId, partitions, leaders, configs });

@@ -11,6 +11,8 @@ export const CLEAN_MAP_BYTES = 64 * MIB;
 export const CLEAN_READ_BYTES = 256 * KIB;
 /** Work of the cleaner without a pause: about what a client notices. */
 export const CLEAN_TURN_MS = 20;
+/** Records of a batch that the cleaner works through before it looks at the time: a few milliseconds. */
+export const CLEAN_STEP_RECORDS = 4_096;
 /** Cleaned bytes on their way to the store: they share the WAL with produces. */
 export const CLEAN_IN_FLIGHT_BYTES = 4 * MIB;
 /** Pause of the cleaner when the WAL is full: producers go first. */

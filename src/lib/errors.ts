@@ -25,6 +25,8 @@ export type FaultCode =
   | "timeout"
   /** A bound is reached (bytes, requests, slots); the caller should slow down. */
   | "overloaded"
+  /** One thing is larger than what may be stored at once: trying again cannot help. */
+  | "too-large"
   /** The caller's AbortSignal fired. */
   | "aborted"
   /** A configuration value is wrong or not possible here. */

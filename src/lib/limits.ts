@@ -5,6 +5,7 @@ export * from "./compaction_limits.ts";
 export * from "./transaction_limits.ts";
 export * from "./http_limits.ts";
 export * from "./read_limits.ts";
+export * from "./share_limits.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -210,10 +211,24 @@ export const KV_KEY_CHARS_MAX = 1_024;
 export const KV_VALUE_CHARS_MAX = 64 * KIB;
 /** Characters of a setting: all those of a topic must fit one metadata entry with ease. */
 export const PROPERTY_CHARS_MAX = 16 * KIB;
-/** Attempts to change a value that other nodes change as well. */
-export const KV_CHANGES_MAX = 5;
+/** Attempts to change a value that others change as well: each time at least one of them gets through. */
+export const KV_CHANGES_MAX = 64;
+/** Reads of the metadata log in a row for names that a node does not know, before they wait for their turn. */
+export const LOOKS_AT_ONCE_MAX = 20;
+/** One more such read may be had after so long: what made-up names cost at most. */
+export const LOOK_REFILL_MS = 1_000;
+/** A name that was looked for and is not there is looked for again after this, and then after twice as long ... */
+export const LOOK_PAUSE_FIRST_MS = 100;
+/** ... up to this: an idle node reads the log as often anyway. */
+export const LOOK_PAUSE_CAP_MS = 10_000;
+/** A client waits so long for such a read, before it is told that the name is unknown. */
+export const LOOK_WAIT_MS = 1_000;
+/** Names whose pause is remembered; about 200 bytes each. */
+export const LOOKED_FOR_MAX = 10_000;
 /** Entities with client quotas: each is a row of the metadata. */
 export const QUOTA_ENTITIES_MAX = 10_000;
+/** Groups with settings of their own: each is a row of the metadata. */
+export const GROUP_CONFIGS_MAX = 10_000;
 /** Partitions in one answer of DescribeTopicPartitions: max.request.partition.size.limit of Kafka. */
 export const DESCRIBED_PARTITIONS_MAX = 2_000;
 /** T_ACK: age of the last proof that we saw the log's end past which a commit is checked; far below T_TRIM. */

@@ -158,9 +158,11 @@ export class Checkpointer {
     this.#time = await this.#newStream(TIME_STREAM);
   }
 
+  /** Named before its first record: nobody would ever find what a crash left in it. */
   async #newStream(name: string): Promise<Stream> {
     const stream = await this.#createStream();
     this.#streamMap.set(name, stream.streamId);
+    await this.#saveStreams();
     return stream;
   }
 

@@ -11,7 +11,7 @@ import { AbortedTransactions } from "./aborted_transactions.ts";
 import { LeaderEpochs } from "./leader_epochs.ts";
 import type { LogConfig } from "./partition_log.ts";
 import { ProducerState, type SequencedBatch, type StoredBatch } from "./producer_state.ts";
-import { type CountedBatch, Segment } from "./segment.ts";
+import { bytesFrom, type CountedBatch, Segment } from "./segment.ts";
 
 /** Where replay takes up each part; live appends are past both. */
 export interface LearnFrom {
@@ -83,13 +83,7 @@ export class LogState {
   }
   /** Of a segment that the log start has entered, the part behind it, by offsets: nobody counts batches again. */
   get sizeBytes(): number {
-    const start = this.#logStartOffset;
-    return this.segments.reduce((sum, { baseOffset, endOffset, bytes }) => {
-      const part = start <= baseOffset
-        ? 1
-        : Math.max(0, endOffset - start) / (endOffset - baseOffset);
-      return sum + Math.round(bytes * (endOffset === baseOffset ? 1 : part));
-    }, 0);
+    return bytesFrom(this.#logStartOffset, this.segments);
   }
   /** Segments begun so far, so that a caller sees whether one rolled. */
   get rolls(): number {

@@ -10,7 +10,7 @@ import { META_COMPACT_BYTES_MIN, META_HOLLOW_SHARE, META_SCAN_BYTES } from "../l
 import type { StreamRecord } from "../storage/stream_record.ts";
 import type { Stream } from "../stream/stream.ts";
 import { decodeMetaKeyValue, encodeMetaKeyValue, type MetaKeyValue } from "./meta_codec.ts";
-import { scanToOpen } from "./slice.ts";
+import { scan, scanToOpen } from "./slice.ts";
 
 export type MetaKey = "LOG" | "PARTITION" | "PRODUCER_SNAPSHOTS" | "LEADER_EPOCH_CHECKPOINT";
 
@@ -18,6 +18,22 @@ interface Live {
   readonly value: Uint8Array;
   readonly offset: Offset;
   readonly bytes: number;
+}
+
+/** What can be read of a stream, from its first offset to its last one. */
+export type WholeStream = Pick<Stream, "streamId" | "fetch" | "startOffset" | "confirmOffset">;
+
+/** The newest value of each key in a meta stream that nobody has open. */
+export async function storedValues(
+  stream: WholeStream,
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  const values = new Map<string, Uint8Array>();
+  const { startOffset, confirmOffset } = stream;
+  for await (const record of scan(stream, startOffset, confirmOffset, META_SCAN_BYTES)) {
+    const { key, value } = decode(record);
+    values.set(key, value.slice());
+  }
+  return values;
 }
 
 function decode(record: StreamRecord): MetaKeyValue {

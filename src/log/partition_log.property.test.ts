@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { LogRun, type Maintenance } from "../../tests/support/log_run.ts";
+import { loseSnapshots } from "../../tests/support/log_damage.ts";
 import {
   contents,
   createHarness,
@@ -168,7 +169,7 @@ class Run extends LogRun {
       case "clock":
         return this.moveClock(step.ms);
       case "lose-snapshots":
-        return this.loseSnapshots();
+        return loseSnapshots(this.h);
       case "delete":
         return await this.deleteRecords(step.share);
       default:
@@ -192,7 +193,7 @@ class Run extends LogRun {
   /** Recovery from snapshot and log, again, and from the log alone: the same each time. */
   async finish(): Promise<void> {
     for (const lose of [false, false, true]) {
-      if (lose) this.loseSnapshots();
+      if (lose) loseSnapshots(this.h);
       await this.crash();
       assert.deepEqual(await contents(this.h), this.expectedContents());
       // Unpromised ones may go in as new: they are no part of what is compared, and the crash drops them.

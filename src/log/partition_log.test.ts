@@ -470,9 +470,11 @@ test("LOG keeps what it was given", () => {
 
 test("a checkpoint goes out only once its offset is below the high watermark", async () => {
   const h = await createHarness({ segmentBytes: 100 });
-  await put(h.log, h.batch(["a"]));
+  for (const value of ["a", "b"]) await put(h.log, h.batch([value]));
+  // Its stream of times has a name from here on.
+  await h.log.tick(h.nowMs);
   h.streams.durability = "manual";
-  accepted(h.log.append(h.batch(["b"])));
+  accepted(h.log.append(h.batch(["c"])));
   let written = 0;
   h.streams.fail = (op, _, stream) => {
     if (op === "append" && stream === h.metaStream) written++;
@@ -484,7 +486,7 @@ test("a checkpoint goes out only once its offset is below the high watermark", a
   h.streams.durability = "auto";
   h.streams.confirm();
   await ticking;
-  assert.equal(written, 4);
+  assert.equal(written, 3, "all but the leader epochs, which are the same");
 });
 
 test("a checkpoint that knows more than the log is corrected by the log", async () => {

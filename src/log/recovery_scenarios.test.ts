@@ -11,25 +11,11 @@ import {
   outcome,
   put,
 } from "../../tests/support/partition_harness.ts";
-import { decodeMetaKeyValue, encodeMetaKeyValue } from "./meta_codec.ts";
-import { decodeSnapshots, encodeSnapshots, type ProducerSnapshot } from "./producer_snapshot.ts";
+import { loseSnapshots, tamperSnapshots } from "../../tests/support/log_damage.ts";
+import { decodeMetaKeyValue } from "./meta_codec.ts";
+import { decodeSnapshots } from "./producer_snapshot.ts";
 
 const X = HOUR_MS;
-
-/** Rewrites the producer snapshots that are stored; an empty list is a lost snapshot. */
-function tamperSnapshots(
-  { streams, metaStream }: Harness,
-  change: (list: readonly ProducerSnapshot[]) => readonly ProducerSnapshot[],
-): void {
-  streams.tamper(metaStream!, (record) => {
-    const { key, value } = decodeMetaKeyValue(record.payload);
-    if (key !== "PRODUCER_SNAPSHOTS") return record;
-    const payload = encodeMetaKeyValue(key, encodeSnapshots(change(decodeSnapshots(value))));
-    return { ...record, payload };
-  });
-}
-
-const loseSnapshots = (h: Harness) => tamperSnapshots(h, () => []);
 
 async function append(h: Harness, first: number, last: number, over = {}): Promise<string> {
   return await put(h.log, h.sequenced(first, last, over));

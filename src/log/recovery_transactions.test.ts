@@ -14,24 +14,12 @@ import {
   put,
   readCommitted,
 } from "../../tests/support/partition_harness.ts";
+import { loseSnapshots, tamperMeta } from "../../tests/support/log_damage.ts";
 import { buildMarker } from "../protocol/control_record.ts";
 import { assignOffsets } from "../protocol/record_batch.ts";
 import { decodeAborted } from "./aborted_transactions.ts";
-import { decodeMetaKeyValue, encodeMetaKeyValue, type MetaKeyValue } from "./meta_codec.ts";
-import { encodeSnapshots } from "./producer_snapshot.ts";
 
 const X = HOUR_MS;
-
-function tamperMeta(h: Harness, change: (entry: MetaKeyValue) => Uint8Array): void {
-  h.streams.tamper(h.metaStream!, (record) => {
-    const entry = decodeMetaKeyValue(record.payload);
-    return { ...record, payload: encodeMetaKeyValue(entry.key, change(entry)) };
-  });
-}
-
-function loseSnapshots(h: Harness): void {
-  tamperMeta(h, ({ key, value }) => key === "PRODUCER_SNAPSHOTS" ? encodeSnapshots([]) : value);
-}
 
 async function begin(h: Harness, first: number, last: number, over = {}): Promise<string> {
   const result = appendInTransaction(h, first, last, over);

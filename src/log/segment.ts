@@ -31,6 +31,19 @@ export interface CleanedPlace {
 const NO_SLICE: Slice = { start: 0, end: 0 };
 const NO_TIMESTAMP: TimeEntry = { timestampMs: -1, offset: -1 };
 
+/** What segments hold from an offset on; of one that it cuts, by its share of offsets. */
+export function bytesFrom(
+  start: Offset,
+  segments: readonly Pick<Segment, "baseOffset" | "endOffset" | "bytes">[],
+): number {
+  return segments.reduce((sum, { baseOffset, endOffset, bytes }) => {
+    const part = start <= baseOffset
+      ? 1
+      : Math.max(0, endOffset - start) / (endOffset - baseOffset);
+    return sum + Math.round(bytes * (endOffset === baseOffset ? 1 : part));
+  }, 0);
+}
+
 export class Segment implements RetainedSegment {
   readonly baseOffset: Offset;
   readonly createdMs: number;

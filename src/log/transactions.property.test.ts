@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { LogRun, type Maintenance } from "../../tests/support/log_run.ts";
+import { loseSnapshots } from "../../tests/support/log_damage.ts";
 import {
   accepted,
   appendInTransaction,
@@ -184,7 +185,7 @@ class Run extends LogRun {
         this.h.nowMs += HOUR_MS + 1;
         return;
       case "lose-snapshots":
-        return this.loseSnapshots();
+        return loseSnapshots(this.h);
       case "delete":
         return await this.deleteRecords(step.share);
       default:
@@ -259,7 +260,7 @@ class Run extends LogRun {
   /** Recovery from snapshot and log, again, and from the log alone: the same each time. */
   async finish(): Promise<void> {
     for (const lose of [false, false, true]) {
-      if (lose) this.loseSnapshots();
+      if (lose) loseSnapshots(this.h);
       await this.crash();
       await this.checkReaders();
     }

@@ -12,7 +12,10 @@ import {
   readCommitted,
   unopened,
 } from "../../tests/support/partition_harness.ts";
+import { streamEpoch, type StreamId } from "../lib/brand.ts";
 import { type FaultCode, FaultError } from "../lib/errors.ts";
+import { decodeLogMeta } from "./log_meta.ts";
+import { storedValues } from "./meta_stream.ts";
 import type { Appended, AppendRefused } from "./partition_log.ts";
 
 type Step = (h: Harness) => Promise<unknown>;
@@ -138,6 +141,27 @@ test("the n-th call fails, whichever it is: the log ends up the same", async () 
     await life(h);
     h.streams.fail = null;
     await expectSame(h, expected, n);
+  }
+});
+
+/** Streams with records that LOG does not name: nobody would ever find them. */
+async function unnamed(h: Harness): Promise<readonly StreamId[]> {
+  await h.crash();
+  await h.log.close();
+  const meta = await h.streams.open(h.metaStream!, streamEpoch(1_000));
+  const { streams } = decodeLogMeta((await storedValues(meta)).get("LOG")!);
+  const named = new Set([h.metaStream, ...streams.values()]);
+  return h.streams.ids.filter((id) => !named.has(id) && h.streams.records(id).length > 0);
+}
+
+test("the process ends at the n-th call, whichever it is: no stream is written before it has a name", async () => {
+  const { calls } = await faultless();
+  for (let n = 0; n < calls; n++) {
+    const h = unopened(config);
+    h.streams.fail = (_, call) =>
+      call >= n ? new FaultError("closed", "gone", { retriable: false }) : null;
+    await life(h);
+    assert.deepEqual(await unnamed(h), [], `call ${n}`);
   }
 });
 

@@ -139,7 +139,8 @@ export class HttpGateway implements Gateway {
       .toSorted((a, b) => a.name < b.name ? -1 : 1);
   }
 
-  describeTopic(name: string): TopicDetail | null {
+  async describeTopic(name: string): Promise<TopicDetail | null> {
+    await this.#services.topics.look([name]);
     const topic = this.#services.topics.find(name);
     if (topic === undefined) return null;
     const image = this.#services.metadata.view();
@@ -168,6 +169,7 @@ export class HttpGateway implements Gateway {
 
   async deleteTopic(name: string): Promise<{ readonly ok: true } | Failure> {
     const { topics } = this.#services;
+    await topics.look([name]);
     const topic = topics.find(name);
     if (topic === undefined) return unknownTopic(name);
     try {

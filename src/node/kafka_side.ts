@@ -9,12 +9,14 @@ import type { BrokerServices, Permits } from "../broker/handler.ts";
 import { LogCleaner, type LogCleanerSettings } from "../broker/log_cleaner.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
 import { routesOf } from "../broker/routes.ts";
+import { ShareGroups } from "../broker/share/share_groups.ts";
 import { logConfigOf } from "../broker/topic_config.ts";
 import { createTopics } from "../broker/topics.ts";
 import { type TransactionBounds, Transactions } from "../broker/txn/transactions.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import { assert } from "../lib/assert.ts";
 import { openPartitionLog } from "../log/open_partition_log.ts";
+import { storedSize } from "../log/stored_size.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Opened } from "./opened.ts";
 
@@ -72,6 +74,7 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     metadata,
     streams: incarnation.streams,
     openLog,
+    sizeStored: storedSize,
     configOf: (overrides) => logConfigOf(overrides, config),
     onConfigChange: (listener) => config.onChange(listener),
     cleaner: new LogCleaner({ env, settings: () => logCleanerSettings(config) }),
@@ -90,7 +93,9 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     features: finalizedFeatures(metadata),
     permits,
   };
-  const coordinator = new Coordinator(services, options.groupBounds);
+  const shareGroups = new ShareGroups(services);
+  opened.add(() => shareGroups.close());
+  const coordinator = new Coordinator({ ...services, shareGroups }, options.groupBounds);
   opened.add(() => coordinator.close());
   const transactions = new Transactions({ ...services, coordinator }, options.transactionBounds);
   opened.add(() => transactions.close());
@@ -98,7 +103,7 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
     services,
     broker: createBroker(
       env,
-      routesOf({ ...services, coordinator, transactions }),
+      routesOf({ ...services, coordinator, transactions, shareGroups }),
       services.features,
     ),
     closeGroups: () => coordinator.close(),

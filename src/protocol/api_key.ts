@@ -45,6 +45,11 @@ import { consumerGroupHeartbeatApi } from "./message/68_consumer_group_heartbeat
 import { consumerGroupDescribeApi } from "./message/69_consumer_group_describe.ts";
 import { listConfigResourcesApi } from "./message/74_list_config_resources.ts";
 import { describeTopicPartitionsApi } from "./message/75_describe_topic_partitions.ts";
+import { shareGroupHeartbeatApi } from "./message/76_share_group_heartbeat.ts";
+import { shareGroupDescribeApi } from "./message/77_share_group_describe.ts";
+import { describeShareGroupOffsetsApi } from "./message/90_describe_share_group_offsets.ts";
+import { alterShareGroupOffsetsApi } from "./message/91_alter_share_group_offsets.ts";
+import { deleteShareGroupOffsetsApi } from "./message/92_delete_share_group_offsets.ts";
 
 export const APIS = [
   produceApi,
@@ -92,6 +97,11 @@ export const APIS = [
   consumerGroupDescribeApi,
   listConfigResourcesApi,
   describeTopicPartitionsApi,
+  shareGroupHeartbeatApi,
+  shareGroupDescribeApi,
+  describeShareGroupOffsetsApi,
+  alterShareGroupOffsetsApi,
+  deleteShareGroupOffsetsApi,
 ] as const;
 
 const BY_KEY: ReadonlyMap<number, Api> = new Map(APIS.map((one): [number, Api] => [one.key, one]));

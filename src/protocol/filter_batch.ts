@@ -4,6 +4,7 @@
  * once: attribute bit 6, with the time from which they may go as its base timestamp.
  */
 import type { Codecs } from "../env/codecs.ts";
+import { CLEAN_STEP_RECORDS } from "../lib/limits.ts";
 import type { Offset } from "../lib/brand.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../lib/bytes.ts";
 import { inflateRecords, withCodec } from "./compression.ts";
@@ -30,6 +31,9 @@ export interface FilteredRecord {
   readonly isTombstone: boolean;
 }
 
+/** Work that may take long; where it yields, others can have their turn. */
+export type Steps<T> = Generator<void, T, void>;
+
 export interface BatchFilter {
   readonly keeps: (record: FilteredRecord) => boolean;
   /** Set when it has none yet and tombstones are left. */
@@ -40,6 +44,8 @@ export interface BatchFilter {
 }
 
 interface Piece {
+  /** Its place in the batch. */
+  readonly index: number;
   readonly record: FilteredRecord;
   readonly timestampMs: number;
   readonly attributes: number;
@@ -52,7 +58,12 @@ function bad(what: string): DecodeError {
   return new DecodeError(`Cannot filter records: ${what}`);
 }
 
-function readPiece(plain: Uint8Array, reader: ByteReader, header: BatchHeader): Piece {
+function readPiece(
+  plain: Uint8Array,
+  reader: ByteReader,
+  header: BatchHeader,
+  index: number,
+): Piece {
   const length = reader.varint();
   const end = reader.position + length;
   if (length < 0 || length > reader.remaining) throw bad(`length ${length}`);
@@ -67,6 +78,7 @@ function readPiece(plain: Uint8Array, reader: ByteReader, header: BatchHeader): 
   if (reader.position > end) throw bad("a length disagrees");
   reader.skip(end - reader.position);
   return {
+    index,
     record: { offset: header.baseOffset + offsetDelta, key, isTombstone },
     timestampMs: isLogAppendTime(header)
       ? header.maxTimestamp
@@ -80,8 +92,12 @@ function readPiece(plain: Uint8Array, reader: ByteReader, header: BatchHeader): 
 /** One by one: a batch may hold millions of records, and objects for all of them would fill the memory. */
 function* readPieces(plain: Uint8Array, header: BatchHeader): Generator<Piece, void> {
   const reader = new ByteReader(plain);
-  for (let i = 0; i < header.recordCount; i++) yield readPiece(plain, reader, header);
+  for (let i = 0; i < header.recordCount; i++) yield readPiece(plain, reader, header, i);
   if (reader.remaining > 0) throw bad(`${reader.remaining} bytes left`);
+}
+
+function isStep({ index }: Piece): boolean {
+  return index % CLEAN_STEP_RECORDS === CLEAN_STEP_RECORDS - 1;
 }
 
 function inflate(batch: Uint8Array, header: BatchHeader, codecs: Codecs): Uint8Array {
@@ -95,25 +111,29 @@ function inflate(batch: Uint8Array, header: BatchHeader, codecs: Codecs): Uint8A
 }
 
 /**
- * The records as a filter sees them, and none at all of a batch that is broken anywhere: such a one stays as it
- * is, and nobody can read what it would make old. Throws as `filterBatch`.
+ * Shows the records as a filter sees them until it returns false, and none at all of a batch that is broken anywhere:
+ * such a one stays as it is, and nobody can read what it would make old. False when it was stopped. Throws as
+ * `filterBatch`.
  */
-export function* filteredRecords(
+export function* eachRecord(
   batch: Uint8Array,
   header: BatchHeader,
   codecs: Codecs,
-): Generator<FilteredRecord, void> {
+  show: (record: FilteredRecord) => boolean,
+): Steps<boolean> {
   const plain = inflate(batch, header, codecs);
-  const checked = readPieces(plain, header);
-  let isChecked = false;
-  while (!isChecked) isChecked = checked.next().done === true;
-  for (const { record } of readPieces(plain, header)) yield record;
+  yield;
+  for (const piece of readPieces(plain, header)) if (isStep(piece)) yield;
+  for (const piece of readPieces(plain, header)) {
+    if (!show(piece.record)) return false;
+    if (isStep(piece)) yield;
+  }
+  return true;
 }
 
 /** What is kept of a batch. */
 class Selection {
   readonly #isKept: Uint8Array;
-  #index = 0;
   count = 0;
   hasTombstone = false;
   firstTimestampMs = 0;
@@ -123,9 +143,9 @@ class Selection {
     this.#isKept = new Uint8Array(recordCount);
   }
 
-  /** Asked for each record in order. */
-  add({ record, timestampMs }: Piece, isKept: boolean): void {
-    this.#isKept[this.#index++] = isKept ? 1 : 0;
+  /** Called for each record in order. */
+  add({ index, record, timestampMs }: Piece, isKept: boolean): void {
+    this.#isKept[index] = isKept ? 1 : 0;
     if (!isKept) return;
     if (this.count === 0) this.firstTimestampMs = timestampMs;
     this.count++;
@@ -133,27 +153,35 @@ class Selection {
     this.maxTimestampMs = Math.max(this.maxTimestampMs, timestampMs);
   }
 
-  has(index: number): boolean {
+  has({ index }: Piece): boolean {
     return this.#isKept[index] === 1;
   }
 }
 
-function select(plain: Uint8Array, header: BatchHeader, { keeps }: BatchFilter): Selection {
+function* select(
+  plain: Uint8Array,
+  header: BatchHeader,
+  { keeps }: BatchFilter,
+): Steps<Selection> {
   const selection = new Selection(header.recordCount);
-  for (const piece of readPieces(plain, header)) selection.add(piece, keeps(piece.record));
+  for (const piece of readPieces(plain, header)) {
+    selection.add(piece, keeps(piece.record));
+    if (isStep(piece)) yield;
+  }
   return selection;
 }
 
-function writeSelected(
+function* writeSelected(
   plain: Uint8Array,
   header: BatchHeader,
   selection: Selection,
   baseTimestamp: number,
-): Uint8Array {
+): Steps<Uint8Array> {
   const writer = new ByteWriter();
-  let index = 0;
-  for (const { timestampMs, attributes, offsetDelta, tail } of readPieces(plain, header)) {
-    if (!selection.has(index++)) continue;
+  for (const piece of readPieces(plain, header)) {
+    if (isStep(piece)) yield;
+    if (!selection.has(piece)) continue;
+    const { timestampMs, attributes, offsetDelta, tail } = piece;
     const head = new ByteWriter(HEAD_BYTES_MAX);
     head.i8(attributes);
     head.varlong(timestampMs - baseTimestamp);
@@ -165,15 +193,16 @@ function writeSelected(
   return writer.view();
 }
 
-function rebuild(
+function* rebuild(
   plain: Uint8Array,
   header: BatchHeader,
   selection: Selection,
   horizonMs: number | null,
   codecs: Codecs,
-): Uint8Array {
+): Steps<Uint8Array> {
   const baseTimestamp = horizonMs ?? selection.firstTimestampMs;
-  const left = writeSelected(plain, header, selection, baseTimestamp);
+  const left = yield* writeSelected(plain, header, selection, baseTimestamp);
+  yield;
   const codec = codecOf(header) ?? null;
   return assemble({
     ...header,
@@ -188,19 +217,26 @@ function rebuild(
  * The batch with the records that are kept: the same bytes when nothing changes, null when none is left.
  * Throws DecodeError or FaultError("corrupt") for a batch that cannot be read.
  */
-export function filterBatch(
+export function* filterBatch(
   batch: Uint8Array,
   header: BatchHeader,
   filter: BatchFilter,
-): Uint8Array | null {
+): Steps<Uint8Array | null> {
   if (header.recordCount === 0) return null;
   const plain = inflate(batch, header, filter.codecs);
-  const selection = select(plain, header, filter);
+  yield;
+  const selection = yield* select(plain, header, filter);
   if (selection.count === 0) return null;
   const horizonMs = deleteHorizonOf(header);
   const isDue = horizonMs === null && (filter.isHorizonDue || selection.hasTombstone);
   if (!isDue && selection.count === header.recordCount) return batch;
-  return rebuild(plain, header, selection, isDue ? filter.horizonMs : horizonMs, filter.codecs);
+  return yield* rebuild(
+    plain,
+    header,
+    selection,
+    isDue ? filter.horizonMs : horizonMs,
+    filter.codecs,
+  );
 }
 
 /** Only the header, which still says where offsets and sequences end: what a batch without records leaves. */

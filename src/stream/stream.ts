@@ -34,6 +34,13 @@ export interface StreamClient {
   create(epoch: StreamEpoch, tag?: string): Promise<Stream>;
   /** Throws FaultError `fenced` when a newer epoch or another owner holds it. */
   open(stream: StreamId, epoch: StreamEpoch): Promise<Stream>;
+  /** Records of a stream that is closed, as `Stream.fetch` has them: its end is what the metadata says. */
+  read(
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+    options: ReadOptions,
+  ): Promise<readonly StreamRecord[] | null>;
   /** The stream must be closed. Deleting a missing stream is no error. */
   delete(stream: StreamId): Promise<void>;
   /** Closes every open stream. */

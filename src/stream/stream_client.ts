@@ -1,11 +1,12 @@
 /** Creates, opens and deletes streams; knows which ones this node holds and closes them all at the end. */
 import type { Env } from "../env/env.ts";
 import { assert } from "../lib/assert.ts";
-import type { StreamEpoch, StreamId } from "../lib/brand.ts";
+import type { Offset, StreamEpoch, StreamId } from "../lib/brand.ts";
 import { FaultError } from "../lib/errors.ts";
 import { refused } from "../storage/engine_refusal.ts";
 import type { StreamManager } from "../storage/ports.ts";
-import type { Storage } from "../storage/storage.ts";
+import type { ReadOptions, Storage } from "../storage/storage.ts";
+import type { StreamRecord } from "../storage/stream_record.ts";
 import type { Stream, StreamClient } from "./stream.ts";
 import { type OpenedStream, StreamImpl } from "./stream_impl.ts";
 
@@ -84,6 +85,15 @@ class Client implements StreamClient {
 
   #showCount(): void {
     this.#options.env.metrics.gauge("skerry_open_streams", this.#open.size);
+  }
+
+  read(
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+    options: ReadOptions,
+  ): Promise<readonly StreamRecord[] | null> {
+    return this.#options.storage.read(stream, start, end, options);
   }
 
   async delete(stream: StreamId): Promise<void> {

@@ -52,6 +52,8 @@ const TOOLS = [
   "kafka-delete-records",
   "kafka-consumer-groups",
   "kafka-groups",
+  "kafka-share-groups",
+  "kafka-console-share-consumer",
   "kafka-transactions",
   "kafka-log-dirs",
   "kafka-verifiable-producer",
@@ -66,5 +68,41 @@ const STREAMS = [
   "its state after a restart",
 ] as const;
 
-export const KINDS = { client: CLIENT, tools: TOOLS, streams: STREAMS } as const;
+/** Consumers of share groups (KIP-932); the broker is one of its own. */
+const SHARE = [
+  "share: two consumers",
+  "share: accept, release, reject",
+  "share: delivery count",
+  "share: takeover",
+  "share: offsets by admin",
+  "share: restart of the broker",
+] as const;
+
+/** Two workers, a source and a sink; the broker is one of its own. */
+const CONNECT = [
+  "connect: internal topics",
+  "connect: two workers",
+  "connect: source and sink",
+  "connect: exactly-once",
+  "connect: restart of the broker",
+  "connect: restart of the workers",
+] as const;
+
+/** A registry of schemas whose store is a topic; the broker is one of its own. */
+const REGISTRY = [
+  "registry: register",
+  "registry: compatibility check",
+  "registry: two instances",
+  "registry: leader election",
+  "registry: compacted journal, restart",
+] as const;
+
+export const KINDS = {
+  client: CLIENT,
+  tools: TOOLS,
+  streams: STREAMS,
+  share: SHARE,
+  connect: CONNECT,
+  registry: REGISTRY,
+} as const;
 export type Kind = keyof typeof KINDS;

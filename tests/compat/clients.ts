@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path";
 import process from "node:process";
 import type { Kind } from "./behaviours.ts";
+import { newJava } from "./registry/java.ts";
 
 export interface Client {
   /** As it is named on the command line. */
@@ -10,12 +11,17 @@ export interface Client {
   readonly kind: Kind;
   /** Not run where this is missing; what has none is installed or comes with npm. */
   readonly toolchain: string | null;
+  /** Of what is not found by its name: why it is not run, or null. */
+  readonly lack?: () => string | null;
   /** Arguments of scripts/install_clients.sh; none for what npm has brought. */
   readonly install: readonly string[];
   /** Command and arguments; the address of the broker follows. */
   readonly program: (clients: string) => readonly string[];
   readonly limitS: number;
 }
+
+/** The first one whose share consumer is stable is 4.2. */
+const SHARE_VERSION = "4.4.0";
 
 const here = (path: string) => resolve("tests/compat", path);
 
@@ -124,4 +130,41 @@ export const CLIENTS: readonly Client[] = [
     `${join(clients, "streams")}:${join(clients, "tools")}/*`,
     "WordCount",
   ]),
+  {
+    name: "share",
+    title: "KafkaShareConsumer",
+    kind: "share",
+    toolchain: null,
+    install: ["share", SHARE_VERSION],
+    program: (clients) => [
+      process.execPath,
+      here("share/compat.ts"),
+      join(clients, "share"),
+      join(clients, "java", SHARE_VERSION),
+    ],
+    limitS: 240,
+  },
+  {
+    name: "connect",
+    title: "Kafka Connect",
+    kind: "connect",
+    toolchain: null,
+    install: ["connect"],
+    program: (clients) => [process.execPath, here("connect/compat.ts"), join(clients, "connect")],
+    limitS: 240,
+  },
+  {
+    name: "registry",
+    title: "Apicurio Registry",
+    kind: "registry",
+    toolchain: null,
+    lack: () => newJava() === null ? "there is no Java from 21 on here" : null,
+    install: ["registry"],
+    program: (clients) => [
+      process.execPath,
+      here("registry/compat.ts"),
+      join(clients, "registry"),
+    ],
+    limitS: 240,
+  },
 ];

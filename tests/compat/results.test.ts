@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KINDS } from "./behaviours.ts";
+import { type Kind, KINDS } from "./behaviours.ts";
 import {
   count,
   markdown,
@@ -59,6 +59,12 @@ test("the tables: a column per client that was run, a remark for one that was no
   assert.ok(text.includes("- b: not run: no java\n"));
   assert.ok(text.includes(`- c, ${KINDS.streams[0]}: x\\|y_z\n`));
   assert.ok(!text.includes("## Clients"));
+});
+
+test("every kind has a table of its own", () => {
+  const kinds = Object.keys(KINDS) as Kind[];
+  const text = markdown(kinds.map((kind) => readResults(`the ${kind}`, kind, "", null)));
+  assert.deepEqual(kinds.filter((kind) => !text.includes(`| the ${kind} |`)), []);
 });
 
 test("only the part between the marks is written", () => {

@@ -134,6 +134,9 @@ export function markdown(all: readonly Ran[]): string {
     ...table("## Clients", "client"),
     ...table("## Kafka's command line tools", "tools"),
     ...table("## Kafka Streams", "streams"),
+    ...table("## Share groups", "share"),
+    ...table("## Kafka Connect", "connect"),
+    ...table("## A schema registry", "registry"),
     ...section("## Failed, or not run", remarks(all)),
     ...section("## Not offered", lacks(all)),
   ].join("\n");

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { type BrokerProcess, startBroker, tempDir } from "../support/broker_process.ts";
+import { type Kind, KINDS } from "./behaviours.ts";
 import { type Client, CLIENTS } from "./clients.ts";
 import {
   count,
@@ -25,6 +26,8 @@ import {
 const DOC = "docs/compat.md";
 const INSTALL_MS_MAX = 420_000;
 const OUTPUT_CHARS_MAX = 4_000_000;
+/** Programs look records up by times of 1970: at any look at retention they would be gone, rightly. */
+const KEPT = ["--set", "log.retention.ms=-1"];
 /** Handlers that threw: a bug, even when the client went on after a retry. */
 const BUG = /"event":"request-failed".*/g;
 
@@ -130,9 +133,10 @@ async function runClient(
   options: Options,
 ): Promise<{ readonly ran: Ran; readonly isBroken: boolean }> {
   const { name, title, kind, toolchain } = client;
-  if (toolchain !== null && !isThere(toolchain)) {
-    return { ran: notRun(title, kind, `there is no ${toolchain} here`), isBroken: false };
-  }
+  const lack = toolchain !== null && !isThere(toolchain)
+    ? `there is no ${toolchain} here`
+    : client.lack?.() ?? null;
+  if (lack !== null) return { ran: notRun(title, kind, lack), isBroken: false };
   const wrong = install(client, options.directory);
   if (wrong !== null) return { ran: notRun(title, kind, wrong), isBroken: true };
   const startedMs = performance.now();
@@ -166,7 +170,7 @@ async function main(options: Options): Promise<number> {
   mkdirSync(options.directory, { recursive: true });
   const data = tempDir();
   const broker = options.broker === null
-    ? await startBroker({ args: ["--store", `dir:${data.path}`] })
+    ? await startBroker({ args: ["--store", `dir:${data.path}`, ...KEPT] })
     : null;
   const all: Ran[] = [];
   const wrong: string[] = [];
@@ -180,7 +184,7 @@ async function main(options: Options): Promise<number> {
     if (broker !== null) wrong.push(...await stopped(broker));
     data.remove();
   }
-  for (const kind of ["client", "tools", "streams"] as const) {
+  for (const kind of Object.keys(KINDS) as Kind[]) {
     const rows = rowsOf(all, kind);
     if (rows.length > 0) console.log(`\n${plainTable(rows)}`);
   }

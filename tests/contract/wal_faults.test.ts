@@ -172,6 +172,32 @@ test("fault 8c: a machine whose clocks stood still all the time is found out by 
   assert.ok(isFault(outcome.error, "fenced"));
 });
 
+for (const jumped of ["wall", "store"] as const) {
+  test(`fault 8d: the ${jumped} clock jumps while no other time passes: one question, and it goes on`, async () => {
+    const h = createWalHarness();
+    let nowMs = h.clock.nowMs();
+    const storeMs = nowMs;
+    const standing = { ...h.clock, nowMs: () => nowMs, monotonicMs: () => 1 };
+    let asked = 0;
+    const wal = h.open({
+      checkEpoch: () => {
+        asked += 1;
+        return Promise.resolve(asked < 10);
+      },
+      storeMs,
+      env: testEnv({ clock: standing }),
+      policy: { kind: "unmetered" },
+    });
+    if (jumped === "wall") nowMs += 31 * HOUR_MS;
+    else await h.clock.advance(31 * HOUR_MS);
+    for (let i = 0; i < 3; i++) {
+      const outcome = follow(wal, recordAt(i));
+      await h.clock.settle();
+      assert.deepEqual([outcome.state, asked], ["acknowledged", 1], String(outcome.error));
+    }
+  });
+}
+
 test("faults 9 and 10: the next recoverer goes on with the same end, before and after the seal", async () => {
   const h = createWalHarness();
   const wal = h.open();

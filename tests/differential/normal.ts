@@ -42,7 +42,12 @@ const IDENTITY = [
 ];
 /** Lists whose order has a meaning. */
 const ORDERED = new Set(["synonyms", "records", "batches", "abortedTransactions", "recordErrors"]);
-const TEXTS = new Set(["errorMessage", "batchIndexErrorMessage", "documentation"]);
+const TEXTS = new Set([
+  "errorMessage",
+  "acknowledgeErrorMessage",
+  "batchIndexErrorMessage",
+  "documentation",
+]);
 /** How much a store takes is its own. */
 const SIZES = new Set(["partitionSize", "totalBytes", "usableBytes"]);
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;

@@ -5,6 +5,7 @@ import { Kafka, logLevel } from "kafkajs";
 import { type Broker, createBroker } from "../../mod.ts";
 import { createSystemEnv } from "../../src/adapters/system_env.ts";
 import { BrokerConnection } from "../../src/cli/client/connection.ts";
+import { shareGroupHeartbeatApi } from "../../src/protocol/message/76_share_group_heartbeat.ts";
 import { consumerGroupHeartbeatApi } from "../../src/protocol/message/68_consumer_group_heartbeat.ts";
 import { tempDir } from "../support/broker_process.ts";
 import { type CliOptions, type CliResult, runCli } from "../support/cli_io.ts";
@@ -193,6 +194,7 @@ interface Described {
       readonly topic: string;
       readonly partition: number;
       readonly offset: number;
+      readonly end: number;
       readonly lag: number;
     }[];
   }[];
@@ -336,6 +338,57 @@ test("a group of the new protocol is described with its members", async () => {
       text.includes("modern:0,1");
   });
   member.close();
+});
+
+test("a share group is described, moved, given up and deleted; groups have settings", async () => {
+  await good("topic create shares --partitions 2");
+  await good("produce shares --partition 0", { input: "a\nb\nc\n" });
+  const env = createSystemEnv({ logFormat: "text", logLevel: "error" });
+  const address = { host: broker.kafka.host, port: broker.kafka.port };
+  const member = await BrokerConnection.open(address, env.clock, 5_000);
+  const say = async (memberEpoch: number) => {
+    const answer = await member.call(shareGroupHeartbeatApi, {
+      groupId: "sharers",
+      memberId: "11111111-1111-1111-1111-111111111111",
+      memberEpoch,
+      subscribedTopicNames: memberEpoch < 0 ? null : ["shares"],
+    }, { timeoutMs: 5_000 });
+    assert.equal(answer.errorCode, 0, answer.errorMessage ?? "");
+    return answer.memberEpoch;
+  };
+  let epoch = await say(0);
+  await until("its partitions are assigned", async () => {
+    epoch = await say(epoch);
+    const text = await good("group describe sharers");
+    return text.startsWith("sharers: Stable (share, assignor simple)\n") &&
+      text.includes("shares:0,1");
+  });
+  assert.match(await good("group list"), /^sharers +Stable +share$/m);
+  await fails("group reset sharers --to 1 --topic shares", 1, /NON_EMPTY_GROUP/);
+  await say(-1);
+  member.close();
+  await good("group reset sharers --to 1 --topic shares:0");
+  const { groups: [found] } = await json<Described>("group describe sharers");
+  assert.deepEqual(
+    found!.offsets.map(({ partition, offset, end, lag }) => [
+      partition,
+      offset,
+      end,
+      lag,
+    ]),
+    [[0, 1, 3, 2]],
+  );
+  await good("group reset sharers --shift 1");
+  assert.equal(await offsetsOf("sharers"), "0@2+1");
+  await fails("group delete-offsets sharers --topic shares:0", 2, /whole topics only/);
+  await good("group delete-offsets sharers --topic shares");
+  assert.equal(await offsetsOf("sharers"), "");
+  await good("config set group sharers share.auto.offset.reset=earliest");
+  assert.equal(await good("config get group sharers share.auto.offset.reset"), "earliest\n");
+  await fails("config set group sharers share.session.timeout.ms=1", 1, /greater than or equal/);
+  await good("config unset group sharers share.auto.offset.reset");
+  assert.equal(await good("group delete sharers"), "deleted sharers\n");
+  await fails("group describe sharers", 4, /GROUP_ID_NOT_FOUND/);
 });
 
 test("a slow standard output holds up the reading, a closed input does not lose a record", async () => {

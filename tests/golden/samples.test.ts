@@ -643,7 +643,7 @@ describe("values of the broker in the metadata", () => {
     const settings = { "message.max.bytes": "2000", "log.retention.ms": "7" };
     assert.deepEqual(dynamicSettings(metadata, "1"), settings);
     const written = ruledMetadata();
-    assert.equal(await changeDynamicSettings(written, "1", settings), null);
+    assert.equal(await changeDynamicSettings(written, "1", settings, {}), null);
     assert.equal(written.view().kv.get(key)?.value, value);
   });
 

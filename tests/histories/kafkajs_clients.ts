@@ -5,9 +5,10 @@
  * not sort by first offset: where transactions of several producers overlap, it shows aborted records, whoever the
  * broker is. So its readers of committed records read INPUT, whose partitions have one such producer each.
  */
-import { Kafka, logLevel, type Producer, type Transaction } from "kafkajs";
+import type { Kafka, Producer, Transaction } from "kafkajs";
 import { randomInt } from "../../src/env/random.ts";
 import { pause } from "../soak/cluster.ts";
+import { kafkajsAt } from "../support/clients.ts";
 import { committedPositions, type CopyPlan, isCopied } from "./wire_copier.ts";
 import {
   breathe,
@@ -33,18 +34,8 @@ const ABORTED = 0.2;
 const STEP_MS = 100;
 
 function kafkaOf({ soak }: World, retries: number): Kafka {
-  return new Kafka({
-    clientId: "histories",
-    brokers: [soak.address],
-    logLevel: logLevel.NOTHING,
-    requestTimeout: 15_000,
-    retry: {
-      initialRetryTime: 100,
-      maxRetryTime: 500,
-      retries,
-      restartOnFailure: () => Promise.resolve(false),
-    },
-  });
+  const retry = { maxRetryTime: 500, retries };
+  return kafkajsAt(soak.address, { clientId: "histories", requestTimeout: 15_000, retry });
 }
 
 /** One batch as an operation of the history. An error says nothing: the client has tried several times. */

@@ -8,6 +8,7 @@ import {
 } from "@platformatic/kafka";
 import { randomInt } from "../../src/env/random.ts";
 import { pause } from "../soak/cluster.ts";
+import { platformaticAt } from "../support/clients.ts";
 import {
   breathe,
   LOG,
@@ -32,12 +33,9 @@ type Sender = Pick<Producer<string, string, string, string>, "send">;
 
 function producerOf({ soak }: World, transactionalId?: string) {
   return new Producer({
-    clientId: "histories",
-    bootstrapBrokers: [soak.address],
+    ...platformaticAt(soak.address, "histories"),
     serializers: stringSerializers,
     idempotent: true,
-    retries: 20,
-    retryDelay: 200,
     timeout: TIMEOUT_MS,
     ...(transactionalId === undefined ? {} : { transactionalId }),
   });
@@ -136,12 +134,9 @@ export async function platformaticReader(world: World, name: string, topics: rea
   const { soak, history } = world;
   await sessions(world, { name, goesOn: () => soak.reading }, async (number) => {
     const consumer = new Consumer({
-      clientId: "histories",
-      bootstrapBrokers: [soak.address],
+      ...platformaticAt(soak.address, "histories"),
       groupId: `${name}-${number}`,
       deserializers: stringDeserializers,
-      retries: 20,
-      retryDelay: 200,
       sessionTimeout: SESSION_MS,
       heartbeatInterval: 1_000,
       isolationLevel: 0,

@@ -15,6 +15,7 @@ import { offsetDeleteApi } from "../../src/protocol/message/47_offset_delete.ts"
 import { describeClientQuotasApi } from "../../src/protocol/message/48_describe_client_quotas.ts";
 import { alterClientQuotasApi } from "../../src/protocol/message/49_alter_client_quotas.ts";
 import { updateFeaturesApi } from "../../src/protocol/message/57_update_features.ts";
+import type { ObjectStore } from "../../src/object/object_store.ts";
 import { GroupMember } from "./group_member.ts";
 import { batch, named, type Quirks, restarted, startQuirks, TIME, valuesOf } from "./quirks.ts";
 
@@ -331,6 +332,46 @@ test("DescribeLogDirs: bytes of each partition, from the log start on", async ()
   assert.deepEqual(await sizes(q, {}), {});
   const after = await restarted(q, { clean: false });
   assert.equal((await sizes(after, null))["t-1"], sent.length, "opened for the question");
+});
+
+/** Calls of the store, by name. */
+function counted(store: ObjectStore): { store: ObjectStore; calls: Map<string, number> } {
+  const calls = new Map<string, number>();
+  const count = (name: string) => void calls.set(name, (calls.get(name) ?? 0) + 1);
+  return {
+    calls,
+    store: new Proxy(store, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        return (...args: unknown[]): unknown => {
+          count(String(name));
+          return Reflect.apply(value, target, args);
+        };
+      },
+    }),
+  };
+}
+
+test("DescribeLogDirs: a log that was closed well is not opened, nor taken over, nor read twice", async () => {
+  const q = await startQuirks();
+  await q.topic("t", 2, { "segment.bytes": "1048576" });
+  for (let n = 0; n < 3; n++) await q.produce("t", batch(["x".repeat(700_000)]), { partition: 1 });
+  await q.topic("never");
+  assert.deepEqual(await trim(q, 1, { partition: 1 }), ["NONE", 1]);
+  const open = await sizes(q, null);
+  await q.node.close();
+  const { store, calls } = counted(q.node.store);
+  const after = await startQuirks({}, { clock: q.node.clock, store, seed: 99 });
+  assert.ok(open["t-1"]! > 1_400_000);
+  calls.clear();
+  assert.deepEqual(await sizes(after, null), open);
+  assert.deepEqual([...calls.keys()], ["get"], "opening writes to the metadata");
+  calls.clear();
+  assert.deepEqual(await sizes(after, null), open);
+  assert.deepEqual([...calls.keys()], []);
+  await after.produce("t", batch(["more"]), { partition: 1 });
+  assert.ok((await sizes(after, null))["t-1"]! > open["t-1"]!);
 });
 
 // OffsetDelete.

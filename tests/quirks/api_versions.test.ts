@@ -57,6 +57,13 @@ const EXPECTED: ReadonlyMap<number, Range> = new Map([
   [69, [0, 1]],
   [74, [0, 1]],
   [75, [0, 0]],
+  [76, [1, 1]],
+  [77, [1, 1]],
+  [78, [1, 2]],
+  [79, [1, 2]],
+  [90, [0, 1]],
+  [91, [0, 0]],
+  [92, [0, 0]],
 ]);
 
 async function listed(q: Quirks, version = 3): Promise<Map<number, Range>> {

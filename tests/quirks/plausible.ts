@@ -49,6 +49,13 @@ import { consumerGroupHeartbeatApi } from "../../src/protocol/message/68_consume
 import { consumerGroupDescribeApi } from "../../src/protocol/message/69_consumer_group_describe.ts";
 import { listConfigResourcesApi } from "../../src/protocol/message/74_list_config_resources.ts";
 import { describeTopicPartitionsApi } from "../../src/protocol/message/75_describe_topic_partitions.ts";
+import { shareGroupHeartbeatApi } from "../../src/protocol/message/76_share_group_heartbeat.ts";
+import { shareGroupDescribeApi } from "../../src/protocol/message/77_share_group_describe.ts";
+import { shareFetchApi } from "../../src/protocol/message/78_share_fetch.ts";
+import { shareAcknowledgeApi } from "../../src/protocol/message/79_share_acknowledge.ts";
+import { describeShareGroupOffsetsApi } from "../../src/protocol/message/90_describe_share_group_offsets.ts";
+import { alterShareGroupOffsetsApi } from "../../src/protocol/message/91_alter_share_group_offsets.ts";
+import { deleteShareGroupOffsetsApi } from "../../src/protocol/message/92_delete_share_group_offsets.ts";
 import type { RawClient } from "./quirk_node.ts";
 import { batch } from "./quirks.ts";
 
@@ -316,4 +323,48 @@ export const PLAUSIBLE: readonly Plausible[] = [
   })),
   plausible(listConfigResourcesApi, () => ({ resourceTypes: [] })),
   plausible(describeTopicPartitionsApi, ({ topic }) => ({ topics: [{ name: topic }] })),
+  plausible(shareGroupHeartbeatApi, ({ topic }) => ({
+    groupId: "sharers",
+    memberId: "member",
+    memberEpoch: 0,
+    subscribedTopicNames: [topic],
+  })),
+  plausible(shareGroupDescribeApi, () => ({
+    groupIds: ["sharers"],
+    includeAuthorizedOperations: true,
+  })),
+  plausible(shareFetchApi, ({ topicId }) => ({
+    groupId: "sharers",
+    memberId: "member",
+    shareSessionEpoch: 0,
+    maxWaitMs: 0,
+    minBytes: 1,
+    maxRecords: 500,
+    batchSize: 500,
+    topics: [{ topicId, partitions: [{ partitionIndex: 0, acknowledgementBatches: [] }] }],
+    forgottenTopicsData: [],
+  })),
+  plausible(shareAcknowledgeApi, ({ topicId }) => ({
+    groupId: "sharers",
+    memberId: "member",
+    shareSessionEpoch: 1,
+    topics: [{
+      topicId,
+      partitions: [{
+        partitionIndex: 0,
+        acknowledgementBatches: [{ firstOffset: 0, lastOffset: 0, acknowledgeTypes: [1] }],
+      }],
+    }],
+  })),
+  plausible(describeShareGroupOffsetsApi, ({ topic }) => ({
+    groups: [{ groupId: "sharers", topics: [{ topicName: topic, partitions: [0] }] }],
+  })),
+  plausible(alterShareGroupOffsetsApi, ({ topic }) => ({
+    groupId: "offsets",
+    topics: [{ topicName: topic, partitions: [{ partitionIndex: 0, startOffset: 0 }] }],
+  })),
+  plausible(deleteShareGroupOffsetsApi, ({ topic }) => ({
+    groupId: "offsets",
+    topics: [{ topicName: topic }],
+  })),
 ];

@@ -270,6 +270,45 @@ test("tools see transactions and producers, and can end one that hangs", async (
   await q.node.close();
 });
 
+for (const isV2 of [false, true]) {
+  test(
+    `a marker of a tool, whatever its coordinator epoch, does not lock the coordinator out, ${
+      isV2 ? "v2" : "v1"
+    }`,
+    async () => {
+      const q = await startQuirks();
+      await q.topic("t");
+      const client = new TxnClient(q, "tx", { isV2 });
+      await client.init();
+      if (!isV2) await client.add("t");
+      assert.equal(await client.produce("t", ["a"]), "NONE");
+      const mark = async (coordinatorEpoch: number) => {
+        const { markers } = await q.call(writeTxnMarkersApi, 1, {
+          markers: [{
+            producerId: client.producerId,
+            producerEpoch: client.producerEpoch,
+            transactionResult: false,
+            coordinatorEpoch,
+            topics: [{ name: "t", partitionIndexes: [0] }],
+          }],
+        });
+        return errorName(markers[0]!.topics[0]!.partitions[0]!.errorCode);
+      };
+      assert.equal(await mark(2 ** 31 - 1), "NONE");
+      assert.equal(await mark(1000), "TRANSACTION_COORDINATOR_FENCED", "other tools are");
+      assert.equal(await client.end(true), "NONE");
+      await settled(q);
+      assert.equal(await stateOf(q, "tx"), "CompleteCommit");
+      if (!isV2) await client.add("t");
+      assert.equal(await client.produce("t", ["b"]), "NONE");
+      assert.equal(await client.end(true), "NONE");
+      await settled(q);
+      assert.deepEqual(await committedValues(q, "t"), ["b"]);
+      await q.node.close();
+    },
+  );
+}
+
 test("while transaction.version is 1, an end raises no epoch, whatever the version of the request", async () => {
   const q = await startQuirks();
   await q.topic("t");

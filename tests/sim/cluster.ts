@@ -56,6 +56,10 @@ export class Cluster {
   #newestEpoch = 0;
   #wanted = false;
   #fenced = 0;
+  /** Wall clocks of nodes were set: from then on nothing that a node measures by them is certain. */
+  hasWrongClocks = false;
+  /** Of processes that start from now on. */
+  nodeId = 1;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -139,7 +143,7 @@ export class Cluster {
         return Promise.resolve({ url: HTTP_URL, close: () => Promise.resolve() });
       },
       settings: {
-        nodeId: 1,
+        nodeId: this.nodeId,
         clusterId: CLUSTER_ID,
         kafkaListen: { host: "192.0.2.1", port: 9092 },
         advertise: null,

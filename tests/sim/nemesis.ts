@@ -15,11 +15,18 @@ const KINDS = [
   "wall-jump",
   "store-jump",
   "crash-at-call",
+  "crash-at-end",
 ] as const;
 type Kind = typeof KINDS[number];
 
 /** Two processes differ by less than the day after which an idle producer is forgotten. */
 const JUMP_MS = 11 * 3_600_000;
+
+/** Crashes of one run between an end of a transaction and what follows it, and how likely one is. */
+const ENDS_MAX = 4;
+const END_CHANCE = 0.2;
+/** Store calls from an end of a transaction to its last record, and some. */
+const END_CALLS = 12;
 
 /** More than T_RETAIN, a session, or a request takes. */
 const LONG_PAUSE_MS = 1_500_000;
@@ -30,6 +37,7 @@ export class Nemesis {
   readonly #store: SimStore;
   readonly #random: Random;
   readonly #kinds: readonly Kind[];
+  #ends = 0;
 
   constructor(world: World, cluster: Cluster, store: SimStore) {
     this.#world = world;
@@ -63,9 +71,19 @@ export class Nemesis {
       case "store-jump":
         this.#store.skewMs += Math.round(between(this.#random, -600_000, 600_000));
         return this.#world.note(`store clock is off by ${Math.round(this.#store.skewMs)} ms`);
+      case "crash-at-end":
+        return;
       case "crash-at-call":
         return this.#crashAtCall(this.#store.requests + 1 + randomInt(this.#random, 60));
     }
+  }
+
+  /** The end of a transaction is about to be asked for. */
+  strikeAtEnd(): void {
+    if (!this.#kinds.includes("crash-at-end") || this.#ends >= ENDS_MAX) return;
+    if (!chance(this.#random, END_CHANCE)) return;
+    this.#ends++;
+    this.#crashAtCall(this.#store.requests + 1 + randomInt(this.#random, END_CALLS));
   }
 
   #pause(): void {
@@ -90,6 +108,7 @@ export class Nemesis {
   }
 
   #jumpWall(): void {
+    this.#cluster.hasWrongClocks = true;
     for (const process of this.#cluster.processes()) {
       process.wallSkewMs = Math.round(between(this.#random, -JUMP_MS, JUMP_MS));
       this.#world.note(`${process.name} wall clock is off by ${Math.round(process.wallSkewMs)} ms`);

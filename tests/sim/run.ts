@@ -109,6 +109,7 @@ async function runSeed(name: string, seed: number): Promise<boolean> {
   const startedMs = performance.now();
   const { world, hash, violation, ...counts } = await level.run(seed, steps);
   const figures = Object.entries({ events: world.events, ...counts })
+    .filter(([, figure]) => typeof figure === "number")
     .map(([what, figure]) => `${what}=${figure}`).join(" ");
   const tookMs = Math.round(performance.now() - startedMs);
   if (!values.quiet || violation !== null) {

@@ -12,24 +12,32 @@ import { LeakChecker } from "./checker/leaks.ts";
 import { MetadataChecker } from "./checker/metadata.ts";
 import { watchNames } from "./checker/names.ts";
 import { checkReadable, type WholeLog } from "./checker/readable.ts";
+import { checkStreams } from "./checker/streams.ts";
+import { type Moment, WalWatch } from "./checker/wal_watch.ts";
 import { watchSeals } from "./checker/seal.ts";
 import type { Sabotage } from "./canary.ts";
 import { Cluster, CLUSTER_ID } from "./cluster.ts";
-import { KafkaClient, NoAnswer } from "./kafka_client.ts";
+import { KafkaClient } from "./kafka_client.ts";
 import { Nemesis } from "./nemesis.ts";
 import { codecs, type SimProcess } from "./process.ts";
-import type { NetFaults } from "./sim_net.ts";
+import { netFaults, storageProperties } from "./settings.ts";
 import { NO_STORE_FAULTS, SimStore } from "./sim_store.ts";
 import type { Context, SimTopic } from "./workload/context.ts";
 import { Committer } from "./workload/committer.ts";
-import { earliestOf, fetchFrom } from "./workload/fetch.ts";
 import { GroupMember } from "./workload/group_member.ts";
 import { HttpProducer } from "./workload/http_producer.ts";
 import { HttpReader } from "./workload/http_reader.ts";
 import { IdempotentProducer } from "./workload/idempotent_producer.ts";
 import { PlainProducer } from "./workload/plain_producer.ts";
 import { Reader } from "./workload/reader.ts";
+import {
+  planSemantics,
+  SEMANTICS_PROPERTIES,
+  type SemanticsPlan,
+  SemanticsPlay,
+} from "./workload/semantics.ts";
 import { TopicAdmin } from "./workload/topics.ts";
+import { wholeLog } from "./workload/whole_log.ts";
 import { between, chance, World } from "./world.ts";
 import { WAL_SEAL_AGE_MS_MIN } from "../../src/lib/limits.ts";
 import { check } from "../support/stored_world.ts";
@@ -42,6 +50,8 @@ export interface RunOptions {
   readonly calm?: boolean;
   /** One crash and little load, for loops over every store call. */
   readonly small?: boolean;
+  /** Transactions and compacted topics: as planned, or as the seed plans; by default some seeds have them. */
+  readonly semantics?: SemanticsPlan | true;
   /** Kills the process as it makes the n-th request of the run. */
   readonly crashAtCall?: number;
   /** What happens to requests of a process that dies: lands always, never, or by chance. */
@@ -57,6 +67,9 @@ export interface RunResult {
   readonly starts: number;
   readonly fenced: number;
   readonly requests: number;
+  /** Transactions that were committed, and processes that died in moments that matter to them. */
+  readonly transactions: number;
+  readonly moments: ReadonlyMap<Moment, number>;
   /** Null when every promise was kept. */
   readonly violation: string | null;
 }
@@ -78,30 +91,6 @@ const LANDED_MS = 60_000;
 /** Readers that ask more often show nothing new and make a seed slow. */
 const READ_MS_MIN = 200;
 
-function netFaults(random: Random): NetFaults {
-  return {
-    reset: chance(random, 0.5) ? random.float() * 0.03 : 0,
-    split: chance(random, 0.3) ? 0.3 : 0,
-    latencyMs: between(random, 0.2, 20),
-  };
-}
-
-/** Objects so small and limits so low that every kind of compaction has work within a run. */
-function storageProperties(random: Random): Record<string, string> {
-  if (!chance(random, 0.7)) return {};
-  return {
-    "skerry.upload.interval.ms": String(1_000 + randomInt(random, 10_000)),
-    "skerry.upload.split.bytes": String(100 + randomInt(random, 2_000)),
-    "skerry.compaction.interval.ms": String(1_000 + randomInt(random, 5_000)),
-    "skerry.compaction.objects.min": "2",
-    "skerry.compaction.split.bytes": String(100 + randomInt(random, 2_000)),
-    "skerry.compaction.force.split.ms": "60000",
-    "skerry.compaction.merge.bytes.max": String(300 + randomInt(random, 3_000)),
-    "skerry.compaction.link.bytes.min": String(randomInt(random, 300)),
-    "skerry.compaction.dead.bytes.max": String(1 + randomInt(random, 2_000)),
-  };
-}
-
 class Run {
   readonly #options: RunOptions;
   readonly world: World;
@@ -110,6 +99,7 @@ class Run {
   readonly context: Context;
   readonly #metadata: MetadataChecker;
   readonly #leaks: LeakChecker;
+  readonly #wal: WalWatch;
   readonly #random: Random;
   readonly #plain: PlainProducer[] = [];
   readonly #idempotent: IdempotentProducer[] = [];
@@ -118,6 +108,7 @@ class Run {
   readonly #group: GroupHistory;
   readonly #members: GroupMember[] = [];
   readonly #admin: TopicAdmin;
+  readonly #semantics: SemanticsPlay | null;
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -150,6 +141,7 @@ class Run {
         "skerry.audit.requests.per.second": "100",
         // Clients keep true time; the node's clock may be a day behind.
         "log.message.timestamp.after.max.ms": String(30 * 86_400_000),
+        ...SEMANTICS_PROPERTIES,
         ...storageProperties(world.random("storage")),
       },
       ...(wrapStore === undefined ? {} : {
@@ -169,6 +161,8 @@ class Run {
       over: false,
     };
     this.#admin = new TopicAdmin(this.context);
+    const plan = this.#planned(options);
+    this.#semantics = plan === null ? null : new SemanticsPlay(this.context, plan);
     const { clusterId } = this.cluster;
     this.#metadata = new MetadataChecker(world, store, clusterId);
     this.#metadata.onRegistered = (process, at) => this.cluster.registered(process, at);
@@ -177,10 +171,21 @@ class Run {
     this.#leaks = new LeakChecker(world, store, clusterId, this.#metadata, isReplaced);
     this.#group = new GroupHistory(world, "members");
     const evidence = new EvidenceChecker(world, store, clusterId);
-    this.cluster.onProcess = (process) => evidence.watch(process);
+    this.#wal = new WalWatch(store, clusterId, this.#metadata);
+    this.cluster.onProcess = (process) => {
+      evidence.watch(process);
+      this.#wal.watch(process);
+    };
     watchNames(world, store, clusterId);
     watchDeletes(world, store, clusterId, this.#metadata);
     watchSeals(world, store, clusterId, this.#metadata);
+  }
+
+  #planned({ small, semantics }: RunOptions): SemanticsPlan | null {
+    if (semantics !== undefined && semantics !== true) return semantics;
+    const random = this.world.random("semantics plan");
+    const isOn = chance(random, 0.4) && small !== true || semantics === true;
+    return isOn ? planSemantics(random) : null;
   }
 
   async run(): Promise<void> {
@@ -188,7 +193,11 @@ class Run {
     world.note(`store faults ${JSON.stringify(this.store.faults)}`);
     this.cluster.start();
     await world.drive(this.#admin.begin(), PEACE_MS, "the first topics");
+    if (this.#semantics !== null) {
+      await world.drive(this.#semantics.begin(), PEACE_MS, "topics of transactions");
+    }
     this.#load();
+    this.#semantics?.load();
     await (this.#options.small === true ? this.#crashOnce() : this.#storm());
     await this.#peace();
     await this.#questions("after the storm");
@@ -207,6 +216,14 @@ class Run {
     this.context.over = true;
     await this.#end();
     await this.#checkStore();
+  }
+
+  get transactions(): number {
+    return this.#semantics?.transactions.count("committed") ?? 0;
+  }
+
+  get moments(): ReadonlyMap<Moment, number> {
+    return this.#wal.cutShort;
   }
 
   #load(): void {
@@ -256,13 +273,19 @@ class Run {
 
   async #storm(): Promise<void> {
     const nemesis = new Nemesis(this.world, this.cluster, this.store);
+    if (this.#semantics !== null && this.#options.calm !== true) {
+      this.#semantics.onEnding = () => nemesis.strikeAtEnd();
+    }
+    // A transaction takes a dozen requests in a row.
+    const pauseMs = this.#semantics === null ? 6_000 : 12_000;
     for (let step = 0; step < this.#options.steps; step++) {
-      await this.world.run(between(this.#random, 50, 6_000));
+      await this.world.run(between(this.#random, 50, pauseMs));
       if (this.#options.calm !== true) {
         await this.world.drive(nemesis.strike(), PEACE_MS, "a blow");
       }
       await this.#metadata.check();
     }
+    if (this.#semantics !== null) this.#semantics.onEnding = () => {};
   }
 
   /** No faults any more: one process serves, and every client gets its last answer. */
@@ -276,6 +299,7 @@ class Run {
     const isDone = () =>
       this.cluster.isSettled &&
       this.#admin.isIdle &&
+      this.#semantics?.isIdle !== false &&
       [
         ...this.#idempotent,
         ...this.#plain,
@@ -283,7 +307,7 @@ class Run {
         ...this.#committers,
         ...this.#members,
       ].every(({ isIdle }) => isIdle);
-    if (await this.world.runUntil(isDone, PEACE_MS)) return;
+    if (await this.world.runUntil(isDone, PEACE_MS)) return await this.#settleTransactions();
     const count = (all: readonly { readonly isIdle: boolean }[]) =>
       all.filter(({ isIdle }) => !isIdle).length;
     this.world.violated(
@@ -291,15 +315,28 @@ class Run {
         `settled ${this.cluster.isSettled}; waiting: admin ${count([this.#admin])}, ` +
         `idempotent ${count(this.#idempotent)}, plain ${count(this.#plain)}, ` +
         `http ${count(this.#http)}, committers ${count(this.#committers)}, ` +
-        `members ${count(this.#members)}`,
+        `members ${count(this.#members)}, transactions ${this.#semantics?.isIdle !== false}`,
     );
     throw this.world.violation!;
+  }
+
+  async #settleTransactions(): Promise<void> {
+    if (this.#semantics === null) return;
+    await this.world.drive(this.#semantics.settle(), PEACE_MS, "the end of all transactions");
   }
 
   /** Long enough for uploads, retention and the collector. */
   async #idle(): Promise<void> {
     await this.#rest(IDLE_MS);
+    if (this.#semantics !== null) {
+      await this.world.drive(
+        this.#semantics.checkCompacted(),
+        PEACE_MS,
+        "reading what is compacted",
+      );
+    }
     await this.#metadata.check();
+    checkStreams(this.world, this.#metadata.state, this.#wal);
     await this.#leaks.checkCollected();
   }
 
@@ -336,7 +373,11 @@ class Run {
     for (const topic of this.context.topics) {
       for (let partition = 0; partition < topic.partitions; partition++) {
         const what = `reading ${topic.name}-${partition} ${when}`;
-        const log = await world.drive(this.#wholeLog(client, topic, partition), PEACE_MS, what);
+        const log = await world.drive(
+          wholeLog(this.context, client, topic, partition),
+          PEACE_MS,
+          what,
+        );
         this.#judge(topic, partition, log);
       }
     }
@@ -350,6 +391,9 @@ class Run {
       await world.drive(this.#checkGroup(member), PEACE_MS, `the group's offsets ${when}`);
     }
     client.close();
+    if (this.#semantics !== null) {
+      await world.drive(this.#semantics.questions(when), PEACE_MS, `transactions ${when}`);
+    }
     await this.#metadata.check();
     await this.#leaks.check();
     if (world.violation !== null) throw world.violation;
@@ -380,40 +424,6 @@ class Run {
     }
     if (world.violation !== null) throw world.violation;
   }
-
-  async #wholeLog(client: KafkaClient, topic: SimTopic, partition: number): Promise<WholeLog> {
-    const { topicId } = topic;
-    const records = new Map<number, string>();
-    for (let offset = 0;;) {
-      try {
-        const answer = await fetchFrom(this.context, client, {
-          topicId,
-          partition,
-          offset,
-          maxBytes: 100_000,
-          waitMs: 0,
-          timeoutMs: 30_000,
-        });
-        const { logStart, watermark } = answer;
-        if (answer.error === "OFFSET_OUT_OF_RANGE") {
-          offset = await earliestOf(client, topic.name, partition) ?? offset;
-        }
-        if (answer.code === 0) {
-          for (const one of answer.records) records.set(one.offset, one.value);
-          const last = answer.records.at(-1)?.offset;
-          if (last === undefined) {
-            const list = [...records].map(([at, value]) => ({ offset: at, value }));
-            return { logStart, watermark, records: list.filter((one) => one.offset >= logStart) };
-          }
-          offset = last + 1;
-          continue;
-        }
-      } catch (error) {
-        if (!(error instanceof NoAnswer)) throw error;
-      }
-      await this.world.sleep(100);
-    }
-  }
 }
 
 export async function simulate(options: RunOptions): Promise<RunResult> {
@@ -433,6 +443,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     starts: cluster.starts,
     fenced: cluster.fenced,
     requests: store.requests,
+    transactions: run.transactions,
+    moments: run.moments,
     violation: world.violation?.message ?? null,
   };
 }

@@ -3,8 +3,9 @@
  * idempotent producer of each. A group passes over no record, and may see some twice.
  */
 import { Consumer, ProduceAcks, Producer } from "@platformatic/kafka";
-import { Kafka, logLevel } from "kafkajs";
+import type { Kafka } from "kafkajs";
 import { type Random, randomInt } from "../../src/env/random.ts";
+import { kafkajsAt } from "../support/clients.ts";
 import type { PartitionBook } from "./book.ts";
 import { pause, type Soak } from "./cluster.ts";
 import { payloadOf, readPayload } from "./payload.ts";
@@ -61,18 +62,8 @@ export class GroupBook {
 }
 
 function kafkaOf(address: string): Kafka {
-  return new Kafka({
-    clientId: "soak",
-    brokers: [address],
-    logLevel: logLevel.NOTHING,
-    requestTimeout: 15_000,
-    retry: {
-      initialRetryTime: 100,
-      maxRetryTime: 1_000,
-      retries: FOR_EVER,
-      restartOnFailure: () => Promise.resolve(false),
-    },
-  });
+  const retry = { maxRetryTime: 1_000, retries: FOR_EVER };
+  return kafkajsAt(address, { clientId: "soak", requestTimeout: 15_000, retry });
 }
 
 /**

@@ -19,6 +19,7 @@ import {
 import { type BrokerConfig, parseBrokerConfig } from "../../src/broker/broker_config.ts";
 import { finalizedFeatures } from "../../src/broker/features.ts";
 import type { BrokerServices, Session } from "../../src/broker/handler.ts";
+import { ShareGroups } from "../../src/broker/share/share_groups.ts";
 import { liveConfig } from "../../src/broker/live_config.ts";
 import { createPartitions } from "../../src/broker/partitions.ts";
 import { logConfigOf } from "../../src/broker/topic_config.ts";
@@ -44,11 +45,14 @@ export const SESSION: Session = {
   principal: "User:ANONYMOUS",
   clientHost: "127.0.0.1",
   listener: { host: "127.0.0.1", port: 9092 },
+  ended: new AbortController().signal,
 };
 
 export interface RuledMetadata extends MetadataStore {
   /** Thrown by every submit while set. */
   fault: FaultError | null;
+  /** Awaited by every submit while set, so that others come in between. */
+  gate: Promise<void> | null;
   readonly submitted: readonly Command["type"][];
 }
 
@@ -60,14 +64,16 @@ export function ruledMetadata(): RuledMetadata {
   let at = 0;
   const store: RuledMetadata = {
     fault: null,
+    gate: null,
     submitted,
-    submit<C extends Command>(command: C): Promise<Decided<C["type"]>> {
+    async submit<C extends Command>(command: C): Promise<Decided<C["type"]>> {
       submitted.push(command.type);
-      if (store.fault !== null) return Promise.reject(store.fault);
+      if (store.gate !== null) await store.gate;
+      if (store.fault !== null) throw store.fault;
       const here: Position = position(at + 1);
       const draft = new Draft(state);
       const verdict = decide(draft, command, here);
-      if (!verdict.ok) return Promise.resolve(verdict);
+      if (!verdict.ok) return verdict;
       for (const record of verdict.records) apply(draft, record, here);
       const change = {
         topics: draft.topics.changed,
@@ -79,7 +85,7 @@ export function ruledMetadata(): RuledMetadata {
       at += 1;
       for (const listener of listeners) listener(change);
       // The verdict's result is that of the command's own type.
-      return Promise.resolve({ ok: true, at: here, ...verdict.result } as Decided<C["type"]>);
+      return { ok: true, at: here, ...verdict.result } as Decided<C["type"]>;
     },
     view: () => state,
     fresh: () => Promise.resolve(state),
@@ -96,7 +102,7 @@ export interface BrokerWorld {
   readonly env: Env;
   readonly clock: FakeClock;
   readonly metadata: RuledMetadata;
-  readonly services: BrokerServices;
+  readonly services: WorldServices;
   readonly broker: Broker;
   /** Logs that were opened, by `topic-partition`; the newest of each name. */
   readonly logs: ReadonlyMap<string, MemoryLog>;
@@ -140,13 +146,19 @@ export function answerFrame(reply: Reply): Uint8Array {
 const NO_STREAMS: StreamClient = {
   create: () => Promise.reject(new Error("unexpected")),
   open: () => Promise.reject(new Error("unexpected")),
+  read: () => Promise.reject(new Error("unexpected")),
   delete: () => Promise.reject(new Error("unexpected")),
   close: () => Promise.resolve(),
 };
 
+/** What a node has beside its coordinators. */
+export interface WorldServices extends BrokerServices {
+  readonly shareGroups: ShareGroups;
+}
+
 export async function createBrokerWorld(options: {
   readonly properties?: Record<string, string>;
-  readonly routes: (services: BrokerServices) => readonly Route[];
+  readonly routes: (services: WorldServices) => readonly Route[];
   readonly permits?: { readonly hotFetch?: number; readonly coldFetch?: number };
 }): Promise<BrokerWorld> {
   const clock = createFakeClock();
@@ -172,6 +184,7 @@ export async function createBrokerWorld(options: {
     requester: () => by,
     metadata,
     streams: NO_STREAMS,
+    sizeStored: () => Promise.resolve(null),
     configOf: (overrides) => logConfigOf(overrides, config),
     onConfigChange: (listener) => config.onChange(listener),
     async openLog({ topic, partition, leaderEpoch, metaStreamId, config: logConfig }) {
@@ -188,7 +201,7 @@ export async function createBrokerWorld(options: {
       return { log, metaStreamId: metaStream };
     },
   });
-  const services: BrokerServices = {
+  const own: BrokerServices = {
     env,
     nodeId: NODE,
     clusterId: "test-cluster",
@@ -202,6 +215,14 @@ export async function createBrokerWorld(options: {
       produce: new Semaphore(1 << 28),
       hotFetch: new Semaphore(options.permits?.hotFetch ?? 1 << 27),
       coldFetch: new Semaphore(options.permits?.coldFetch ?? 1 << 27),
+    },
+  };
+  let shareGroups: ShareGroups | null = null;
+  const services: WorldServices = {
+    ...own,
+    // Made when somebody asks: it has a timer, and tests count them.
+    get shareGroups() {
+      return shareGroups ??= new ShareGroups(own);
     },
   };
   const broker = createBroker(env, options.routes(services), services.features);

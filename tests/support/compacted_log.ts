@@ -70,11 +70,3 @@ export async function roll(h: Harness): Promise<void> {
   h.nowMs += 8 * DAY_MS;
   await put(h.log, pairs(h, [["roll", "x"]]));
 }
-
-/** Damage that leaves only the log to open from. */
-export function loseSnapshots(h: Harness): void {
-  h.streams.tamper(
-    h.metaStream!,
-    (record) => text(record.payload).includes("PRODUCER_SNAPSHOTS") ? null : record,
-  );
-}

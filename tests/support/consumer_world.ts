@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { type Assignment, listOf, NOTHING } from "../../src/broker/group/consumer/assignment.ts";
 import type { HeartbeatRequest } from "../../src/broker/group/consumer/heartbeat.ts";
-import { GroupMemory } from "../../src/broker/group/memory.ts";
+import { ShardMemory } from "../../src/broker/shard/shard_memory.ts";
 import { Shard } from "../../src/broker/group/shard.ts";
 import { logConfigOf } from "../../src/broker/topic_config.ts";
 import { brokerConfig } from "./broker_world.ts";
-import { consumerHost, FakeTopics } from "./consumer_topics.ts";
+import { consumerHost, FakeTopics, shareHost } from "./consumer_topics.ts";
 import { createFakeClock } from "./fake_clock.ts";
+import { MemoryShareGroups } from "./memory_share_groups.ts";
 import { createMemoryLog } from "./memory_log.ts";
 import { testEnv } from "./test_env.ts";
 
@@ -46,6 +47,10 @@ export class World {
   readonly clock = createFakeClock();
   readonly topics = new FakeTopics({ t: 4 });
   readonly log = createMemoryLog(logConfigOf({}, brokerConfig()));
+  readonly shareGroups = new MemoryShareGroups();
+  readonly shares = shareHost(testEnv({ clock: this.clock }), this.topics, {
+    shareGroups: this.shareGroups,
+  });
   readonly host = consumerHost(this.clock, this.topics, { sessionTimeoutMs: SESSION_MS });
   #shard: Shard | null = null;
   #ids = 0;
@@ -64,9 +69,10 @@ export class World {
       retentionMs: 86_400_000,
       newMemberId: (prefix) => `${prefix}-${this.#ids++}`,
       topicExists: () => true,
-      memory: new GroupMemory(2 ** 40),
+      memory: new ShardMemory(2 ** 40),
       compactBytesMin: 0,
       consumers: this.host,
+      shares: this.shares,
     });
     await this.#shard.load();
     return this.#shard;

@@ -16,12 +16,22 @@ export interface FakeClock extends Clock {
 
 const TURNS = 10;
 
-export function createFakeClock(startMs = 1_700_000_000_000): FakeClock {
+/** `underWay` is what real I/O there is to wait for, null for none: no time passes before it is over. */
+export function createFakeClock(
+  startMs = 1_700_000_000_000,
+  underWay: () => Promise<unknown> | null = () => null,
+): FakeClock {
   let elapsedMs = 0;
   const timers = new Set<Timer>();
 
   async function settle(): Promise<void> {
-    for (let i = 0; i < TURNS; i++) await new Promise((resolve) => setImmediate(resolve));
+    for (let quiet = 0; quiet < TURNS; quiet++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const busy = underWay();
+      if (busy === null) continue;
+      await busy;
+      quiet = 0;
+    }
   }
 
   function nextDue(untilMs: number): Timer | null {

@@ -1,7 +1,5 @@
 /** A partition log under random operations: appends become durable one by one, and work ends or meets a crash. */
 import assert from "node:assert/strict";
-import { decodeMetaKeyValue, encodeMetaKeyValue } from "../../src/log/meta_codec.ts";
-import { encodeSnapshots } from "../../src/log/producer_snapshot.ts";
 import type { Harness } from "./partition_harness.ts";
 
 /** What the node does by itself; without `ends` it meets a crash after so many writes. */
@@ -69,13 +67,5 @@ export abstract class LogRun {
     const { log } = this.h;
     const span = log.highWatermark - log.logStartOffset;
     await this.drain(log.deleteRecords(log.logStartOffset + Math.floor(span * share)));
-  }
-
-  loseSnapshots(): void {
-    this.h.streams.tamper(this.h.metaStream!, (record) => {
-      const { key } = decodeMetaKeyValue(record.payload);
-      if (key !== "PRODUCER_SNAPSHOTS") return record;
-      return { ...record, payload: encodeMetaKeyValue(key, encodeSnapshots([])) };
-    });
   }
 }

@@ -10,6 +10,7 @@ import type {
   PartitionLog,
   ReadOptions,
   ReadRefused,
+  TransactionMarker,
 } from "../../src/log/partition_log.ts";
 import type { ErrorName } from "../../src/protocol/error_code.ts";
 import { assignOffsets, readBatchHeader, validateBatch } from "../../src/protocol/record_batch.ts";
@@ -33,6 +34,8 @@ export interface MemoryLog extends PartitionLog {
   refusal: ErrorName | null;
   /** Awaited by every read that is not cache-only. */
   gate: Promise<void> | null;
+  /** Markers that were sent here; all are refused. */
+  readonly markers: readonly TransactionMarker[];
   readonly closed: boolean;
   readonly ticks: number;
   /** Reads that were not cache-only. */
@@ -49,6 +52,7 @@ export interface MemoryLog extends PartitionLog {
 export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEpoch(0)): MemoryLog {
   const stored: Stored[] = [];
   const listeners = new Set<() => void>();
+  const markers: TransactionMarker[] = [];
   let start = 0;
   let confirmed = 0;
   let end = 0;
@@ -147,7 +151,11 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
       return { ok: true, ...answer, duplicate: false, durable };
     },
     verify: () => null,
-    appendMarker: () => ({ ok: false, error: "INVALID_TXN_STATE" }),
+    markers,
+    appendMarker(marker) {
+      markers.push(marker);
+      return { ok: false, error: "INVALID_TXN_STATE" };
+    },
     activeProducers: () => [],
     async read(offset, options) {
       check();

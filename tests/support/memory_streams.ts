@@ -141,6 +141,15 @@ class MemoryStreamStore implements MemoryStreams {
     return new MemoryStream(this, row);
   }
 
+  async read(
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+    options: ReadOptions,
+  ): Promise<readonly StreamRecord[] | null> {
+    return await new MemoryStream(this, this.#row(stream)).fetch(start, end, options);
+  }
+
   // oxlint-disable-next-line require-await
   async delete(stream: StreamId): Promise<void> {
     this.enter("delete", stream);

@@ -3,10 +3,15 @@ import assert from "node:assert/strict";
 import { isControlBatch, isTransactionalBatch } from "../../src/protocol/record_batch.ts";
 import { batchesOf, type Quirks, textOf } from "../quirks/quirks.ts";
 
-/** Values of a partition from its start, without those of aborted transactions. */
-export async function committedValues(q: Quirks, topic: string, partition = 0): Promise<string[]> {
+/** Values of a partition from an offset on, without those of aborted transactions. */
+export async function committedValues(
+  q: Quirks,
+  topic: string,
+  partition = 0,
+  from = 0,
+): Promise<string[]> {
   const found: string[] = [];
-  for (let at = 0;;) {
+  for (let at = from;;) {
     const answer = await q.fetch(topic, at, { isolationLevel: 1, partition });
     assert.equal(answer.error, "NONE");
     const batches = batchesOf(answer.records);
@@ -21,7 +26,8 @@ export async function committedValues(q: Quirks, topic: string, partition = 0): 
       }
       if (isControlBatch(one)) skipped.delete(one.producerId);
       else if (!isTransactionalBatch(one) || !skipped.has(one.producerId)) {
-        found.push(...one.records.map(({ value }) => textOf(value) ?? ""));
+        const wanted = one.records.filter(({ offset }) => offset >= from);
+        found.push(...wanted.map(({ value }) => textOf(value) ?? ""));
       }
       at = last + 1;
     }

@@ -89,6 +89,20 @@ export class TxnClient {
       producer: [this.producerId, this.producerEpoch, sequence],
       transactional: true,
     });
+    const { error, baseOffset } = await this.send(topic, records, { partition, version });
+    if (error === "NONE") {
+      this.#sequences.set(key, sequence + values.length);
+      this.lastOffset = baseOffset;
+    }
+    return error;
+  }
+
+  /** A batch as it is, whatever it says of its producer. */
+  async send(
+    topic: string,
+    records: Uint8Array,
+    { partition = 0, version = this.isV2 ? 12 : 11 } = {},
+  ): Promise<{ readonly error: ErrorName; readonly baseOffset: number }> {
     const answer = await this.#caller.call(produceApi, version, {
       transactionalId: this.transactionalId,
       acks: -1,
@@ -100,12 +114,7 @@ export class TxnClient {
       }],
     });
     const { errorCode, baseOffset } = answer.responses[0]!.partitionResponses[0]!;
-    const error = errorName(errorCode);
-    if (error === "NONE") {
-      this.#sequences.set(key, sequence + values.length);
-      this.lastOffset = Number(baseOffset);
-    }
-    return error;
+    return { error: errorName(errorCode), baseOffset: Number(baseOffset) };
   }
 
   async addOffsets(groupId: string, version = 3): Promise<ErrorName> {

@@ -94,6 +94,17 @@ function topicKey({ name, topicId }: TopicData): string {
   return name === "" ? topicId : name;
 }
 
+/** Without an await when all topics are known. */
+function lookFor(
+  { topics }: BrokerServices,
+  { topicData }: ProduceRequest,
+  version: number,
+): Promise<void> | null {
+  return version >= TOPIC_IDS_SINCE
+    ? topics.lookById(topicData.map(({ topicId }) => topicId))
+    : topics.look(topicData.map(({ name }) => name));
+}
+
 function itemsOf(
   services: BrokerServices,
   { topicData }: ProduceRequest,
@@ -256,6 +267,8 @@ export function produceHandler(
     max: 13,
     async handle(request, context) {
       const { version, clientId } = context;
+      const looking = lookFor(services, request, version);
+      if (looking !== null) await looking;
       const items = itemsOf(services, request, version);
       const whole = wholeProblem(request);
       for (const item of items) {

@@ -92,6 +92,10 @@ async function openTarget(
   target: FetchTarget,
   version: number,
 ): Promise<OpenTarget> {
+  const { topics } = services;
+  await (version >= TOPIC_IDS_SINCE
+    ? topics.lookById([target.topicId])
+    : topics.look([target.topic]));
   const topic = topicOf(services, target, version);
   if (typeof topic === "string") return { target, log: null, error: topic };
   try {

@@ -146,6 +146,7 @@ export function listOffsetsHandler(
     const { version } = search;
     const since = asked.timestamp < 0 ? SINCE[asked.timestamp] ?? Infinity : 0;
     if (version < since) return "UNSUPPORTED_VERSION";
+    await topics.look([name]);
     const topic = topics.find(name);
     if (topic === undefined) return "UNKNOWN_TOPIC_OR_PARTITION";
     try {

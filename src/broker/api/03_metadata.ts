@@ -87,7 +87,11 @@ async function named(
   }
 }
 
-function byId(services: BrokerServices, topicId: Asked["topicId"]): TopicAnswer {
+async function byId(
+  services: BrokerServices,
+  topicId: Asked["topicId"],
+): Promise<TopicAnswer> {
+  await services.topics.lookById([topicId]);
   const topic = services.topics.findById(topicId);
   return topic === undefined
     ? failed("UNKNOWN_TOPIC_ID", null, topicId)
@@ -107,7 +111,7 @@ async function chosen(
   if (asked.some(({ topicId }) => topicId !== ZERO_UUID)) {
     // Names beside ids are not looked at, as in Kafka.
     const ids = new Set(asked.map(({ topicId }) => topicId).filter((id) => id !== ZERO_UUID));
-    return [...ids].map((topicId) => byId(services, topicId));
+    return await inGroups(services.env.clock, [...ids], (topicId) => byId(services, topicId));
   }
   const names = new Set(asked.map(({ name }) => name ?? ""));
   return await inGroups(

@@ -40,6 +40,7 @@ function checkCaller(
   if (entry !== undefined && entry.consumer !== null) {
     return checkCommit(entry.consumer.group, request.memberId, generation, version);
   }
+  if (entry !== undefined && entry.share !== null) return "GROUP_ID_NOT_FOUND";
   const group = entry?.group;
   if (group === undefined || group.state === "Dead") {
     if (generation < 0) return "NONE";

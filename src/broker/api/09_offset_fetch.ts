@@ -144,12 +144,13 @@ async function fetchGroup(
 ): Promise<AnsweredGroup> {
   const found = stillOpen(await services.coordinator.shardOf(groupId));
   if (!found.ok) return { topics: [], error: found.error };
-  const consumer = found.shard.find(groupId)?.consumer?.group;
+  const entry = found.shard.find(groupId);
+  const consumer = entry?.consumer?.group;
   const refused = consumer === undefined ? "NONE" : checkFetch(consumer, memberId, memberEpoch);
   if (refused !== "NONE") return { topics: [], error: refused };
   const { pending } = found.shard;
   const known: Known = {
-    offsets: found.shard.find(groupId)?.offsets,
+    offsets: entry?.offsets,
     isUnstable: (at) => requireStable && pending.has(groupId, at),
     unstable: requireStable && asked === null ? pending.of(groupId) : [],
   };

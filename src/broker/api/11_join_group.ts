@@ -105,6 +105,9 @@ async function joinedConsumers(
 /** The function's answer as a promise; the group's timer follows the change. */
 async function joined(shard: Shard, groupId: string, request: JoinRequest): Promise<JoinAnswer> {
   const known = shard.find(groupId);
+  if (known !== undefined && known.share !== null) {
+    return joinError("INCONSISTENT_GROUP_PROTOCOL", "");
+  }
   if (known !== undefined && known.consumer !== null) {
     if (!isEmptyGroup(known)) return await joinedConsumers(shard, known, known.consumer, request);
     const stored = shard.consumers.becomeClassic(known);

@@ -23,7 +23,7 @@ export function heartbeatHandler(
     const found = stillOpen(await services.coordinator.shardOf(request.groupId));
     if (!found.ok) return found.error;
     const entry = found.shard.find(request.groupId);
-    if (entry === undefined) return "UNKNOWN_MEMBER_ID";
+    if (entry === undefined || entry.share !== null) return "UNKNOWN_MEMBER_ID";
     const { memberId, groupInstanceId, generationId } = request;
     const error = entry.consumer === null
       ? heartbeat(entry.group, found.shard.host, memberId, groupInstanceId, generationId)

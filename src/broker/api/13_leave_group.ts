@@ -51,7 +51,7 @@ async function leaveOne(
   instanceId: string | null,
 ): Promise<ErrorName> {
   const entry = shard.find(groupId);
-  if (entry === undefined) return "UNKNOWN_MEMBER_ID";
+  if (entry === undefined || entry.share !== null) return "UNKNOWN_MEMBER_ID";
   if (entry.consumer !== null) {
     const removed = leaveConsumers(entry.consumer, memberId, instanceId);
     shard.reschedule(entry);

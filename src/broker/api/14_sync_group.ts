@@ -32,7 +32,9 @@ async function syncedByBroker(group: LiveGroup, request: SyncRequest): Promise<S
 
 function synced(shard: Shard, request: SyncGroupRequest): Promise<SyncAnswer> {
   const entry = shard.find(request.groupId);
-  if (entry === undefined) return Promise.resolve(failed("UNKNOWN_MEMBER_ID"));
+  if (entry === undefined || entry.share !== null) {
+    return Promise.resolve(failed("UNKNOWN_MEMBER_ID"));
+  }
   const { memberId, groupInstanceId: instanceId, generationId: generation } = request;
   const { protocolType, protocolName, assignments } = request;
   const asked = { memberId, instanceId, generation, protocolType, protocolName, assignments };

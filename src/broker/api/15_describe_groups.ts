@@ -1,6 +1,6 @@
 /**
  * DescribeGroups (key 15), versions 0-6.
- * Behaviour: an unknown group, and one of the consumer protocol, reads as "Dead" without an error up to v5, as GROUP_ID_NOT_FOUND from v6 on.
+ * Behaviour: an unknown group, and one that is not classic, reads as "Dead" without an error up to v5, as GROUP_ID_NOT_FOUND from v6 on.
  * Who asks is told that everything may be done with a group, except where there is an error.
  * A group that is named again is answered once. Members' metadata and assignments are shown only while the group is stable, as Kafka does.
  * Version notes: 4 static members (KIP-345) · 6 GROUP_ID_NOT_FOUND (KIP-1043).
@@ -13,6 +13,7 @@ import {
 } from "../../protocol/message/15_describe_groups.ts";
 import { GROUP_OPERATIONS, OPERATIONS_OMITTED } from "../authorized_operations.ts";
 import { type Group, type Member, metadataOf, NO_BYTES } from "../group/group.ts";
+import { typeOf } from "../group/group_entry.ts";
 import { stillOpen } from "../group/coordinator.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
@@ -74,7 +75,7 @@ export function describeGroupsHandler(
     const found = stillOpen(await services.coordinator.shardOf(groupId));
     if (!found.ok) return failed(groupId, found.error, "");
     const entry = found.shard.find(groupId);
-    if (entry !== undefined && entry.consumer === null) return described(entry.group);
+    if (entry !== undefined && typeOf(entry) === "classic") return described(entry.group);
     const problem = entry === undefined ? "not found" : "is not a classic group";
     return version >= NOT_FOUND_SINCE
       ? failed(groupId, "GROUP_ID_NOT_FOUND", "Dead", `Group ${groupId} ${problem}.`)

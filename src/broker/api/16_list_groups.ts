@@ -1,7 +1,7 @@
 /**
  * ListGroups (key 16), versions 0-5.
  * Behaviour: groups of all partitions of the offsets topic that this node leads.
- * Version notes: 4 filter by state (KIP-518) · 5 filter by type (KIP-848): classic or consumer.
+ * Version notes: 4 filter by state (KIP-518) · 5 filter by type (KIP-848): classic, consumer or share.
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
@@ -10,7 +10,7 @@ import {
   type ListGroupsResponse,
 } from "../../protocol/message/16_list_groups.ts";
 import { stillOpen } from "../group/coordinator.ts";
-import { stateNameOf } from "../group/group_entry.ts";
+import { stateNameOf, typeOf } from "../group/group_entry.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 
@@ -34,13 +34,13 @@ export function listGroupsHandler(
         }
         for (const entry of found.shard.groups.values()) {
           const groupState = stateNameOf(entry);
-          const groupType = entry.consumer === null ? "classic" : "consumer";
+          const groupType = typeOf(entry);
           if (states.size > 0 && !states.has(groupState.toLowerCase())) continue;
           if (types.size > 0 && !types.has(groupType)) continue;
           const { groupId, protocolType } = entry.group;
           groups.push({
             groupId,
-            protocolType: entry.consumer === null ? protocolType ?? "" : "consumer",
+            protocolType: groupType === "classic" ? protocolType ?? "" : groupType,
             groupState,
             groupType,
           });

@@ -102,6 +102,9 @@ export function deleteTopicsHandler(
         const responses = asked.map((one) => answer(one, error, "Topic deletion is disabled."));
         return { throttleTimeMs: 0, responses };
       }
+      const { topics } = services;
+      await topics.look(asked.flatMap(({ name }) => name === null ? [] : [name]));
+      await topics.lookById(asked.map(({ topicId }) => topicId));
       return { throttleTimeMs: 0, responses: await removeAll(asked, request.timeoutMs) };
     },
   };

@@ -65,6 +65,7 @@ export function deleteRecordsHandler(
       const topics = await withDeadline(clock, request.timeoutMs, async (deadline) => {
         const answers: DeleteRecordsResponse["topics"][number][] = [];
         for (const { name, partitions } of request.topics) {
+          await services.topics.look([name]);
           const topic = services.topics.find(name);
           const results = await inGroups(clock, partitions, (asked) =>
             deadline.run(

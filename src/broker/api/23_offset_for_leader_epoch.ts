@@ -22,6 +22,7 @@ export function offsetForLeaderEpochHandler(
   const { topics, partitions } = services;
 
   async function find(name: string, asked: Asked): Promise<EpochEnd | ErrorName> {
+    await topics.look([name]);
     const topic = topics.find(name);
     if (topic === undefined) return "UNKNOWN_TOPIC_OR_PARTITION";
     try {

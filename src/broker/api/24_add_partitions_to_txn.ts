@@ -53,6 +53,7 @@ async function decide(services: GroupServices, asked: Asked, version: number): P
   const { transactionalId, producerId, producerEpoch, verifyOnly, topics } = asked;
   if (transactionalId === "") return () => "INVALID_REQUEST";
   const partitions = listOf(topics);
+  await services.topics.look(topics.map(({ name }) => name));
   const unknown = unknownOf(services, partitions);
   if (unknown !== null) return unknown;
   const producer = { producerId, producerEpoch };

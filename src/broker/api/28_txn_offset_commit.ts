@@ -58,6 +58,7 @@ function checkCaller(
     // The request has no word of its own for it.
     return error === "STALE_MEMBER_EPOCH" ? "ILLEGAL_GENERATION" : error;
   }
+  if (entry !== undefined && entry.share !== null) return "GROUP_ID_NOT_FOUND";
   const group = entry?.group;
   if (group === undefined || group.state === "Dead") {
     return generationId < 0 ? "NONE" : "ILLEGAL_GENERATION";

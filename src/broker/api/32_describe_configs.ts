@@ -1,6 +1,6 @@
 /**
  * DescribeConfigs (key 32), versions 1-4.
- * Behaviour: topics and this broker; a null or empty key list means all. Values are effective ones, with
+ * Behaviour: topics, this broker and groups; a null or empty key list means all. Values are effective ones, with
  * their source; synonyms and documentation if asked. The empty broker name shows what was set for all brokers
  * while they run. All keys of a resource are answered once, however often they are asked for.
  * Deviations: other resource types are INVALID_REQUEST.
@@ -13,7 +13,9 @@ import {
   type DescribeConfigsResponse,
 } from "../../protocol/message/32_describe_configs.ts";
 import { BROKER_PROPERTIES } from "../broker_properties.ts";
-import { brokerNameProblem, RESOURCES } from "../config_target.ts";
+import { groupValue } from "../group_configs.ts";
+import { GROUP_PROPERTIES } from "../group_properties.ts";
+import { brokerNameProblem, lookForTopics, RESOURCES } from "../config_target.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 import { ALL_BROKERS, dynamicSettings } from "../live_config.ts";
 import type { Property, PropertyType } from "../property.ts";
@@ -128,6 +130,16 @@ function brokerValues(services: BrokerServices, name: string, wanted: Wanted): D
   return [...facts, ...own];
 }
 
+/** Whether there is such a group or not: it may be set up before its first member comes. */
+function valuesOfGroup(services: BrokerServices, groupId: string, wanted: Wanted): Described {
+  if (groupId === "") return { error: "INVALID_REQUEST", message: "Group name must not be empty" };
+  return chosen(GROUP_PROPERTIES.values(), wanted).map((property) => ({
+    property,
+    readOnly: false,
+    synonyms: [groupValue(services, groupId, property)],
+  }));
+}
+
 function asksForAll({ configurationKeys: keys }: Asked): boolean {
   return keys === null || keys.length === 0;
 }
@@ -137,6 +149,7 @@ function describe(services: BrokerServices, asked: Asked): Described {
   const wanted = asksForAll(asked) ? null : new Set(asked.configurationKeys);
   if (resourceType === RESOURCES.topic) return topicValues(services, resourceName, wanted);
   if (resourceType === RESOURCES.broker) return brokerValues(services, resourceName, wanted);
+  if (resourceType === RESOURCES.group) return valuesOfGroup(services, resourceName, wanted);
   return { error: "INVALID_REQUEST", message: `Unsupported resource type ${resourceType}` };
 }
 
@@ -201,10 +214,13 @@ export function describeConfigsHandler(
     api: describeConfigsApi,
     min: 1,
     max: 4,
-    handle: (request) =>
-      Promise.resolve({
+    async handle(request) {
+      const resources = distinct(request.resources);
+      await lookForTopics(services, resources);
+      return {
         throttleTimeMs: 0,
-        results: distinct(request.resources).map((asked) => resultOf(services, asked, request)),
-      }),
+        results: resources.map((asked) => resultOf(services, asked, request)),
+      };
+    },
   };
 }

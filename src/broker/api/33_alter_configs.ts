@@ -1,9 +1,9 @@
 /**
  * AlterConfigs (key 33), versions 0-2.
- * Behaviour: replaces all that is set on a topic, on this broker or on all brokers: keys that are not named go
- * back to their default. Nothing of a resource is applied when one value is refused; open partitions follow at
+ * Behaviour: replaces all that is set on a topic, on this broker, on all brokers or on a group: keys that are not named
+ * go back to their default. Nothing of a resource is applied when one value is refused; open partitions follow at
  * once. A null value, a key or a resource given twice is INVALID_REQUEST.
- * Deviations: resources other than topics and brokers are INVALID_REQUEST.
+ * Deviations: resources other than topics, brokers and groups are INVALID_REQUEST.
  * Version notes: 2 flexible. Kafka prefers IncrementalAlterConfigs; kafkajs and sarama know only this.
  */
 import {

@@ -2,7 +2,8 @@
  * DescribeLogDirs (key 35), versions 1-4.
  * Behaviour: one directory, which stands for the object store, with the partitions that this broker leads and
  * their bytes from the log start on. A null list means all of them; topics and partitions that this broker does
- * not lead are left out. Logs that were not in use are opened for it.
+ * not lead are left out. A log that is not in use stays closed: its size is what its last owner has counted. Only
+ * one whose owner crashed before that is opened.
  * Deviations: sizes are those of the records; the store may hold each byte once more while it is compacted.
  * Version notes: 2 flexible · 3 an error for the whole · 4 size of the volume: unknown, -1.
  */
@@ -47,15 +48,13 @@ function wantedOf(services: BrokerServices, { topics }: DescribeLogDirsRequest):
 
 /** Null for what is led elsewhere, and for a log that cannot be opened now: Kafka lists no offline ones. */
 async function sizeOf(
-  { partitions, nodeId }: BrokerServices,
+  { partitions }: BrokerServices,
   { topicId }: TopicRow,
   partitionIndex: number,
 ): Promise<Partition | null> {
-  if (partitions.leaderOf(topicId, partitionIndex)?.leader !== nodeId) return null;
   try {
-    const located = await partitions.open(topicId, partitionIndex);
-    if (!located.ok) return null;
-    const partitionSize = located.log.sizeBytes;
+    const partitionSize = await partitions.sizeOf(topicId, partitionIndex);
+    if (partitionSize === null) return null;
     return { partitionIndex, partitionSize, offsetLag: 0, isFutureKey: false };
   } catch (error) {
     if (!isFault(error)) throw error;

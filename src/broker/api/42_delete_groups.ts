@@ -1,6 +1,7 @@
 /**
  * DeleteGroups (key 42), versions 0-2.
- * Behaviour: only a group without members goes; its offsets go with it, durably.
+ * Behaviour: only a group without members goes; its offsets go with it, durably. The states of a share group go
+ * first: while one of them cannot be taken away, the group stays.
  */
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
@@ -25,6 +26,13 @@ export function deleteGroupsHandler(
     if (entry === undefined || entry.group.state === "Dead") return "GROUP_ID_NOT_FOUND";
     if (!isEmptyGroup(entry)) return "NON_EMPTY_GROUP";
     try {
+      const states = await entry.share?.removeStates(null);
+      if (typeof states === "string") return states;
+      const failed = states?.values().next().value;
+      if (failed !== undefined) return failed;
+      // While its states went, somebody may have joined, or deleted it.
+      if (found.shard.find(groupId) !== entry) return "GROUP_ID_NOT_FOUND";
+      if (!isEmptyGroup(entry)) return "NON_EMPTY_GROUP";
       await found.shard.delete(entry);
       return "NONE";
     } catch (error) {

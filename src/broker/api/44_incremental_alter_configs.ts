@@ -1,11 +1,11 @@
 /**
  * IncrementalAlterConfigs (key 44), versions 0-1.
- * Behaviour: set, delete, append and subtract on topics, on this broker and on all brokers (the empty name);
+ * Behaviour: set, delete, append and subtract on topics, on this broker, on all brokers (the empty name) and on groups;
  * nothing of a resource is applied when one change is refused; open partitions follow at once. Of the broker
  * settings those can be changed that DescribeConfigs shows as not read-only; others are INVALID_REQUEST, as in
  * Kafka.
- * Deviations: an unknown broker setting is refused; Kafka stores it for plug-ins. Resources other than topics
- * and brokers are INVALID_REQUEST.
+ * Deviations: an unknown broker setting is refused; Kafka stores it for plug-ins. Resources other than topics,
+ * brokers and groups are INVALID_REQUEST.
  * Version notes: 1 flexible.
  */
 import {

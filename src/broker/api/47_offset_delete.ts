@@ -24,7 +24,7 @@ function failed(error: ErrorName): OffsetDeleteResponse {
 
 /** Topics that must not lose their offsets, or why none may. */
 function protectedTopics(entry: GroupEntry): ((topic: string) => boolean) | ErrorName {
-  if (entry.group.state === "Dead") return "GROUP_ID_NOT_FOUND";
+  if (entry.group.state === "Dead" || entry.share !== null) return "GROUP_ID_NOT_FOUND";
   if (entry.consumer === null && entry.group.members.size === 0) return () => false;
   const isKept = subscriptionOf(entry);
   if (isKept !== null) return isKept;

@@ -41,6 +41,7 @@ async function describe(
   name: string,
   index: number,
 ): Promise<PartitionAnswer> {
+  await topics.look([name]);
   const topic = topics.find(name);
   if (topic === undefined) return failed(index, "UNKNOWN_TOPIC_OR_PARTITION");
   try {

@@ -6,18 +6,19 @@
  * internal topics; a group has 100 different ones at most, one more is GROUP_MAX_SIZE_REACHED. The first member
  * makes a classic group of consumers a consumer group, and the last one that leaves makes it a classic group again,
  * as group.consumer.migration.policy allows; else a classic group with members is GROUP_ID_NOT_FOUND.
+ * A group's own consumer.session.timeout.ms and consumer.heartbeat.interval.ms stand above the broker's.
  * Version notes: 1 regular expressions, and the client chooses its member id (KIP-1082).
  */
 import { randomUuid } from "../../env/random.ts";
 import { TOPIC_REGEXES_PER_GROUP_MAX } from "../../lib/limits.ts";
-import { errorCode } from "../../protocol/error_code.ts";
 import {
   consumerGroupHeartbeatApi,
   type ConsumerGroupHeartbeatRequest,
   type ConsumerGroupHeartbeatResponse,
 } from "../../protocol/message/68_consumer_group_heartbeat.ts";
 import { faultToCode } from "../fault_to_code.ts";
-import { assignmentOf, listOf } from "../group/consumer/assignment.ts";
+import { beatAnswer, beatRefused } from "../group/answers.ts";
+import { assignmentOf } from "../group/consumer/assignment.ts";
 import {
   type ConsumerRefused,
   JOIN,
@@ -116,15 +117,6 @@ function newMemberId(uuid: Uint8Array): string {
     .replaceAll("/", "_");
 }
 
-function failed({ error, message }: ConsumerRefused): ConsumerGroupHeartbeatResponse {
-  return {
-    errorCode: errorCode(error),
-    errorMessage: message,
-    memberEpoch: 0,
-    heartbeatIntervalMs: 0,
-  };
-}
-
 /** Expressions that the coming decision looks at, made current; what is wrong with the new one. */
 async function resolve(
   { coordinator: { consumers: { regexes } } }: GroupServices,
@@ -158,7 +150,7 @@ async function beat(
   const { groupId, memberEpoch, instanceId } = request;
   const group = shard.consumers.of(groupId, memberEpoch === JOIN);
   if (group === null) {
-    return failed(refused("GROUP_ID_NOT_FOUND", `Group ${groupId} is not a consumer group.`));
+    return beatRefused(refused("GROUP_ID_NOT_FOUND", `Group ${groupId} is not a consumer group.`));
   }
   const memberId = request.memberId === "" ? newMemberId(randomUuid(env.random)) : request.memberId;
   const done = memberEpoch < JOIN
@@ -166,19 +158,8 @@ async function beat(
     : group.heartbeat(heartbeatRequest(request, memberId, context));
   const entry = shard.find(groupId);
   if (entry !== undefined) shard.reschedule(entry);
-  const decided = await done;
-  if (!decided.ok) return failed(decided);
-  if (!("member" in decided)) {
-    return { errorCode: 0, memberId, memberEpoch, heartbeatIntervalMs: 0 };
-  }
-  const { member, assignment } = decided;
-  return {
-    errorCode: 0,
-    memberId,
-    memberEpoch: member.place.epoch,
-    heartbeatIntervalMs: coordinator.consumers.settings.heartbeatIntervalMs,
-    assignment: assignment === null ? null : { topicPartitions: listOf(assignment) },
-  };
+  const { heartbeatIntervalMs } = coordinator.consumers.timesOf(groupId);
+  return beatAnswer(await done, memberEpoch, heartbeatIntervalMs);
 }
 
 async function answer(
@@ -187,11 +168,11 @@ async function answer(
   context: RequestContext,
 ): Promise<ConsumerGroupHeartbeatResponse> {
   const loaded = await services.coordinator.shardOf(request.groupId);
-  if (!loaded.ok) return failed(refused(loaded.error, "The group cannot be used here now."));
+  if (!loaded.ok) return beatRefused(refused(loaded.error, "The group cannot be used here now."));
   const wrong = await resolve(services, loaded.shard, request);
-  if (wrong !== null) return failed(wrong);
+  if (wrong !== null) return beatRefused(wrong);
   const found = stillOpen(loaded);
-  if (!found.ok) return failed(refused(found.error, "The group has moved."));
+  if (!found.ok) return beatRefused(refused(found.error, "The group has moved."));
   return await beat(services, found.shard, request, context);
 }
 
@@ -209,17 +190,17 @@ export function consumerGroupHeartbeatHandler(
     max: 1,
     async handle(request, context) {
       if (!isServed || features.levelOf("group.version") < 1) {
-        return failed(refused("UNSUPPORTED_VERSION", "The consumer group protocol is off."));
+        return beatRefused(refused("UNSUPPORTED_VERSION", "The consumer group protocol is off."));
       }
       const problem = requestProblem(request, context.version, assignors);
-      if (problem !== null) return failed(problem);
+      if (problem !== null) return beatRefused(problem);
       if (!isStorableRequest(request, context.clientId)) {
-        return failed(invalid("A text is too long."));
+        return beatRefused(invalid("A text is too long."));
       }
       try {
         return await answer(services, request, context);
       } catch (error) {
-        return failed(
+        return beatRefused(
           refused(faultToCode(error, "coordinator"), "The group cannot be stored now."),
         );
       }

@@ -4,14 +4,13 @@
  * have. A classic group is GROUP_ID_NOT_FOUND, on which tools ask DescribeGroups.
  * Version notes: 1 the type of a member (KIP-1099).
  */
-import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
 import {
   consumerGroupDescribeApi,
   type ConsumerGroupDescribeRequest,
   type ConsumerGroupDescribeResponse,
 } from "../../protocol/message/69_consumer_group_describe.ts";
 import { GROUP_OPERATIONS } from "../authorized_operations.ts";
-import { type Assignment, listOf, NOTHING } from "../group/consumer/assignment.ts";
+import { NOTHING } from "../group/consumer/assignment.ts";
 import { assignorOf } from "../group/consumer/assignors.ts";
 import {
   type ConsumerGroup,
@@ -20,6 +19,7 @@ import {
   type TopicView,
 } from "../group/consumer/group.ts";
 import { stillOpen } from "../group/coordinator.ts";
+import { namedPartitions, notDescribed } from "../group/answers.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
 import { inGroups } from "../many.ts";
@@ -29,28 +29,6 @@ const CONSUMER_MEMBER = 1;
 
 type Described = ConsumerGroupDescribeResponse["groups"][number];
 type DescribedMember = Described["members"][number];
-
-function failed(groupId: string, error: ErrorName, errorMessage: string | null): Described {
-  return {
-    errorCode: errorCode(error),
-    errorMessage,
-    groupId,
-    groupState: "",
-    groupEpoch: 0,
-    assignmentEpoch: 0,
-    assignorName: "",
-    members: [],
-  };
-}
-
-/** Topics that are gone meanwhile have no name and are left out. */
-function named(topics: TopicView, assignment: Assignment): DescribedMember["assignment"] {
-  const topicPartitions = listOf(assignment).flatMap(({ topicId, partitions }) => {
-    const topic = topics.findById(topicId);
-    return topic === undefined ? [] : [{ topicId, topicName: topic.name, partitions }];
-  });
-  return { topicPartitions };
-}
 
 function describedMember(
   topics: TopicView,
@@ -66,8 +44,8 @@ function describedMember(
     clientHost: profile.clientHost,
     subscribedTopicNames: profile.topicNames,
     subscribedTopicRegex: profile.topicRegex ?? "",
-    assignment: named(topics, place.assigned),
-    targetAssignment: named(topics, group.target.get(memberId) ?? NOTHING),
+    assignment: namedPartitions(topics, place.assigned),
+    targetAssignment: namedPartitions(topics, group.target.get(memberId) ?? NOTHING),
     memberType: profile.classic === null ? CONSUMER_MEMBER : CLASSIC_MEMBER,
   };
 }
@@ -79,15 +57,19 @@ export function consumerGroupDescribeHandler(
   const { topics, settings } = coordinator.consumers;
 
   async function describe(groupId: string): Promise<Described> {
-    if (groupId === "") return failed(groupId, "INVALID_GROUP_ID", null);
+    if (groupId === "") return notDescribed(groupId, "INVALID_GROUP_ID", null);
     const found = stillOpen(await coordinator.shardOf(groupId));
-    if (!found.ok) return failed(groupId, found.error, null);
+    if (!found.ok) return notDescribed(groupId, found.error, null);
     const entry = found.shard.find(groupId);
     if (entry === undefined) {
-      return failed(groupId, "GROUP_ID_NOT_FOUND", `Group ${groupId} not found.`);
+      return notDescribed(groupId, "GROUP_ID_NOT_FOUND", `Group ${groupId} not found.`);
     }
     if (entry.consumer === null) {
-      return failed(groupId, "GROUP_ID_NOT_FOUND", `Group ${groupId} is not a consumer group.`);
+      return notDescribed(
+        groupId,
+        "GROUP_ID_NOT_FOUND",
+        `Group ${groupId} is not a consumer group.`,
+      );
     }
     const { group } = entry.consumer;
     return {

@@ -1,8 +1,8 @@
 /**
  * ListConfigResources (key 74), versions 0-1.
- * Behaviour: names everything that has settings: topics and live brokers. Groups and subscriptions to client
- * metrics have none here, and are known types without resources. A number that is no type is
- * UNSUPPORTED_VERSION, as in Kafka.
+ * Behaviour: names everything that has settings: topics, live brokers, and groups that something is set for.
+ * Subscriptions to client metrics have none here, and are a known type without resources. A number that is no
+ * type is UNSUPPORTED_VERSION, as in Kafka.
  * Version notes: 0 lists subscriptions to client metrics only · 1 chooses types, none meaning all (KIP-1142).
  */
 import { errorCode } from "../../protocol/error_code.ts";
@@ -13,6 +13,7 @@ import {
 } from "../../protocol/message/74_list_config_resources.ts";
 import { RESOURCES } from "../config_target.ts";
 import { liveNodes } from "../endpoints.ts";
+import { configuredGroups } from "../group_configs.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 
 type Resource = ListConfigResourcesResponse["configResources"][number];
@@ -25,6 +26,12 @@ function resourcesOf(services: BrokerServices, resourceType: number): Resource[]
   if (resourceType === RESOURCES.topic) {
     const names = [...services.metadata.view().topicIds.entries()].map(([name]) => name);
     return names.map((resourceName) => ({ resourceName, resourceType }));
+  }
+  if (resourceType === RESOURCES.group) {
+    return configuredGroups(services.metadata).map((resourceName) => ({
+      resourceName,
+      resourceType,
+    }));
   }
   if (resourceType !== RESOURCES.broker) return [];
   return liveNodes(services).map(({ nodeId }) => ({ resourceName: String(nodeId), resourceType }));

@@ -122,6 +122,9 @@ export function describeTopicPartitionsHandler(
     api: describeTopicPartitionsApi,
     min: 0,
     max: 0,
-    handle: (request) => Promise.resolve({ throttleTimeMs: 0, ...describe(services, request) }),
+    async handle(request) {
+      await services.topics.look(request.topics.map(({ name }) => name));
+      return { throttleTimeMs: 0, ...describe(services, request) };
+    },
   };
 }

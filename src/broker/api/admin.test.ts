@@ -358,6 +358,7 @@ test("InitProducerId: a new process takes a new block", async () => {
       principal: "User:ANONYMOUS",
       clientHost: "",
       listener: { host: "", port: 0 },
+      ended: new AbortController().signal,
     },
     signal: new AbortController().signal,
     admitted: () => {},
@@ -446,6 +447,54 @@ test("IncrementalAlterConfigs: operations, refusals, all or nothing", async () =
     assert.equal(await alter(changes, over), expected, JSON.stringify(changes));
   }
   assert.deepEqual(configs(), before);
+});
+
+test("of changes that come at the same time none is lost, and none goes together that may not", async () => {
+  const broker = await world();
+  const alter = (resourceType: number, name: string, operation: number, value: string) =>
+    broker.call(incrementalAlterConfigsApi, 1, {
+      resources: [{
+        resourceType,
+        resourceName: resourceType === 2 ? "a" : "1",
+        configs: [{ name, configOperation: operation, value }],
+      }],
+      validateOnly: false,
+    });
+  /** All of them are decided before the first is stored. */
+  const together = async (...changes: Parameters<typeof alter>[]) => {
+    const held = Promise.withResolvers<void>();
+    broker.metadata.gate = held.promise;
+    const running = changes.map((change) => alter(...change));
+    for (let i = 0; i < 20; i++) await Promise.resolve();
+    broker.metadata.gate = null;
+    held.resolve();
+    return (await Promise.all(running)).flatMap(({ responses }) => names(responses));
+  };
+  await broker.createTopic("a", 1, { "follower.replication.throttled.replicas": "9:9" });
+  const replicas = "follower.replication.throttled.replicas";
+  const settings = () => broker.services.topics.find("a")!.configs;
+  const appends = Array.from({ length: 12 }, (_, n) => [2, replicas, 2, `${n}:1`] as const);
+  const done = await together(...appends.map((one) => [...one] as Parameters<typeof alter>), [
+    2,
+    replicas,
+    3,
+    "9:9",
+  ]);
+  assert.deepEqual(new Set(done), new Set(["NONE"]));
+  const expected = appends.map(([, , , value]) => value).toSorted();
+  assert.deepEqual(settings()[replicas]!.split(",").toSorted(), expected);
+  // Each alone is fine beside the other's default.
+  const lags = await together(
+    [2, "min.compaction.lag.ms", 0, "100"],
+    [2, "max.compaction.lag.ms", 0, "50"],
+  );
+  assert.deepEqual(lags.toSorted(), ["INVALID_CONFIG", "NONE"]);
+  const policies = await together(
+    [4, "log.cleanup.policy", 2, "compact"],
+    [4, "log.cleanup.policy", 3, "delete"],
+  );
+  assert.deepEqual(policies, ["NONE", "NONE"]);
+  assert.equal(broker.services.config.text("log.cleanup.policy"), "compact");
 });
 
 test("DescribeCluster, ListPartitionReassignments, ApiVersions", async () => {

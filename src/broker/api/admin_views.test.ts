@@ -63,6 +63,18 @@ async function leaderless(broker: BrokerWorld): Promise<void> {
   await broker.metadata.submit({ type: "register-node", ...row, incarnation: "1".repeat(32) });
 }
 
+/** A log that somebody has had open, and that is not open now. */
+async function usedBefore(broker: BrokerWorld, name: string): Promise<void> {
+  const { topicId } = broker.services.topics.find(name)!;
+  const { leaderEpoch } = broker.services.partitions.leaderOf(topicId, 0)!;
+  const by = broker.services.requester();
+  const made = await broker.metadata.submit({ type: "create-stream", by, epoch: leaderEpoch });
+  assert.ok(made.ok);
+  const { streamId } = made;
+  const row = { by, topicId, partition: 0, leaderEpoch, streamId };
+  assert.ok((await broker.metadata.submit({ type: "set-meta-stream", ...row })).ok);
+}
+
 async function elect(
   broker: BrokerWorld,
   topicPartitions: readonly { topic: string; partitions: readonly number[] }[] | null,
@@ -335,8 +347,13 @@ test("a store that is gone reads as an error that is tried again", async () => {
     timeoutMs: 1000,
   });
   assert.equal(errorName(trimmed.topics[0]!.partitions[0]!.errorCode), "KAFKA_STORAGE_ERROR");
-  const dirs = await broker.call(describeLogDirsApi, 4, { topics: null });
-  assert.deepEqual(dirs.results[0]!.topics, [], "its size is not known now");
+  const sizes = async () => {
+    const dirs = await broker.call(describeLogDirsApi, 4, { topics: null });
+    return dirs.results[0]!.topics.flatMap(({ partitions }) => partitions);
+  };
+  assert.deepEqual((await sizes()).map((one) => one.partitionSize), [0], "nobody ever used it");
+  await usedBefore(broker, "a");
+  assert.deepEqual(await sizes(), [], "its size is not known now");
   broker.metadata.fault = UNAVAILABLE;
   const features = await broker.call(updateFeaturesApi, 2, {
     featureUpdates: [{ feature: "transaction.version", maxVersionLevel: 1, upgradeType: 2 }],

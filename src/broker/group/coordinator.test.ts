@@ -75,8 +75,8 @@ test("a shard ends with its partition: who waits in it is sent on without anothe
   assert.equal(await waiting, "NOT_COORDINATOR");
   assert.equal(
     broker.clock.timers,
-    4,
-    "the ticks of partitions, groups and transactions, no timer of the group",
+    5,
+    "the ticks of partitions, groups, share states and transactions, no timer of the group",
   );
   assert.equal(await join(broker), "NOT_COORDINATOR");
   coordinator.close();

@@ -9,15 +9,19 @@ import { GROUP_COMPACT_BYTES_MIN, GROUP_STATE_BYTES_MAX } from "../../lib/limits
 import { uuidOf, ZERO_UUID } from "../../lib/uuid.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
-import { type LedShardFound, LedShards, type LedShardsServices } from "../led_shards.ts";
+import { type LedShardFound, LedShards, type LedShardsServices } from "../shard/led_shards.ts";
 import { OFFSETS_TOPIC } from "../topic_name.ts";
+import { groupInteger } from "../group_configs.ts";
 import { listOf } from "../property.ts";
+import type { ShareListener, ShareStates } from "../share/share_states.ts";
 import type { ConsumerHost } from "./consumer/live.ts";
 import { RegexTopics } from "./consumer/regex_topics.ts";
 import { MetadataTopics } from "./consumer/topic_view.ts";
 import type { GroupSettings } from "./group.ts";
-import { GroupMemory } from "./memory.ts";
+import { ShardMemory } from "../shard/shard_memory.ts";
 import { Shard } from "./shard.ts";
+import type { ShareHost } from "./share/live.ts";
+import { createShareMembership } from "./share/share_membership.ts";
 
 export type ShardFound = LedShardFound<Shard>;
 
@@ -42,8 +46,6 @@ function settingsOf(config: LedShardsServices["config"]): GroupSettings {
 function consumerSettingsOf(config: LedShardsServices["config"]): ConsumerHost["settings"] {
   const migration = config.text("group.consumer.migration.policy");
   return {
-    sessionTimeoutMs: config.integer("group.consumer.session.timeout.ms"),
-    heartbeatIntervalMs: config.integer("group.consumer.heartbeat.interval.ms"),
     membersMax: config.integer("group.consumer.max.size"),
     assignors: listOf(config.text("group.consumer.assignors")),
     canUpgrade: ["bidirectional", "upgrade"].includes(migration),
@@ -57,23 +59,28 @@ export interface CoordinatorBounds {
   readonly compactBytesMin?: number;
 }
 
+export interface CoordinatorServices extends LedShardsServices {
+  readonly shareGroups: ShareStates & ShareListener;
+}
+
 export class Coordinator {
-  readonly #services: LedShardsServices;
+  readonly #services: CoordinatorServices;
   readonly #bounds: CoordinatorBounds;
   readonly #settings: GroupSettings;
   readonly #topics: MetadataTopics;
   /** For groups of the consumer protocol. */
   readonly consumers: ConsumerHost;
+  readonly shares: ShareHost;
   readonly #retentionMs: number;
   readonly #shards: LedShards<Shard>;
-  readonly #memory: GroupMemory;
+  readonly #memory: ShardMemory;
   #cancelMaintenance: () => void = () => {};
   #closed = false;
 
-  constructor(services: LedShardsServices, bounds: CoordinatorBounds = {}) {
+  constructor(services: CoordinatorServices, bounds: CoordinatorBounds = {}) {
     this.#services = services;
     this.#bounds = bounds;
-    this.#memory = new GroupMemory(bounds.stateBytesMax ?? GROUP_STATE_BYTES_MAX);
+    this.#memory = new ShardMemory(bounds.stateBytesMax ?? GROUP_STATE_BYTES_MAX);
     this.#shards = new LedShards({
       services,
       topic: OFFSETS_TOPIC,
@@ -84,8 +91,19 @@ export class Coordinator {
     this.#topics = new MetadataTopics(services.metadata);
     this.consumers = {
       settings: consumerSettingsOf(services.config),
+      timesOf: (groupId) => ({
+        sessionTimeoutMs: groupInteger(services, groupId, "consumer.session.timeout.ms"),
+        heartbeatIntervalMs: groupInteger(services, groupId, "consumer.heartbeat.interval.ms"),
+      }),
       topics: this.#topics,
       regexes: new RegexTopics(services.env.clock, this.#topics),
+    };
+    this.shares = {
+      env: services.env,
+      topics: this.#topics,
+      membership: createShareMembership(services),
+      shareGroups: services.shareGroups,
+      membersMax: services.config.integer("group.share.max.size"),
     };
     this.#retentionMs = services.config.integer("offsets.retention.minutes") * 60_000;
     this.#schedule();
@@ -136,6 +154,7 @@ export class Coordinator {
       newMemberId: (prefix) =>
         `${prefix === "" ? "member" : prefix}-${dashed(uuidOf(randomUuid(env.random)))}`,
       consumers: this.consumers,
+      shares: this.shares,
       topicExists: (topicId) => topicId === ZERO_UUID || metadata.view().topics.has(topicId),
       compactBytesMin: this.#bounds.compactBytesMin ?? GROUP_COMPACT_BYTES_MIN,
     });

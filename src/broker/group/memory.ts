@@ -1,7 +1,4 @@
-/**
- * What groups and committed offsets of the node hold in memory, and its bound. Sizes are estimates: what
- * clients sent, and what one entry costs beside that.
- */
+/** What groups and committed offsets take up in memory, estimated: what clients sent, and what an entry costs. */
 import type { Group, JoinRequest, Member } from "./group.ts";
 import type { OffsetEntry } from "./offset_table.ts";
 
@@ -9,28 +6,6 @@ const GROUP_BYTES = 512;
 const MEMBER_BYTES = 512;
 const PENDING_BYTES = 256;
 const OFFSET_BYTES = 256;
-
-export class GroupMemory {
-  readonly #bytesMax: number;
-  #bytes = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** What already is in memory may always stay, and shrink. */
-  hasRoom(more: number): boolean {
-    return more <= 0 || this.#bytes + more <= this.#bytesMax;
-  }
-
-  change(by: number): void {
-    this.#bytes += by;
-  }
-}
 
 function protocolBytes(protocols: Member["protocols"]): number {
   return protocols.reduce((sum, { name, metadata }) => sum + name.length + metadata.length, 0);

@@ -1,5 +1,4 @@
 /** Groups and offsets as records of `__consumer_offsets`, in Kafka's own format, and back. */
-import { GROUP_BATCH_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
 import { decodeGrowing, encodeVersioned } from "../../protocol/versioned.ts";
 import {
   decodeOffsetsTopicKey,
@@ -8,6 +7,7 @@ import {
   offsetCommitKey,
   offsetCommitValue,
 } from "../../protocol/message/offsets_topic.ts";
+import type { KeyValue } from "../shard/shard_log.ts";
 import { createGroup, type Group, type Member, metadataOf, NO_BYTES } from "./group.ts";
 import { NEVER, type OffsetEntry, type TopicPartition } from "./offset_table.ts";
 
@@ -17,34 +17,6 @@ const OFFSET_VALUE_VERSION = 4;
 const EXPIRING_VALUE_VERSION = 1;
 const GROUP_KEY_VERSION = 2;
 const GROUP_VALUE_VERSION = 3;
-
-export interface KeyValue {
-  readonly key: Uint8Array;
-  /** Null is a tombstone. */
-  readonly value: Uint8Array | null;
-}
-
-export function bytesOf({ key, value }: KeyValue): number {
-  return key.length + (value?.length ?? 0);
-}
-
-/** In order, each within the limits of one batch; a larger record goes alone. */
-export function batchesOf(records: readonly KeyValue[]): KeyValue[][] {
-  const batches: KeyValue[][] = [];
-  let bytes = Infinity;
-  for (const record of records) {
-    const size = bytesOf(record);
-    const last = batches.at(-1);
-    if (bytes + size > GROUP_BATCH_BYTES || last?.length === GROUP_RECORDS_PER_BATCH) {
-      batches.push([record]);
-      bytes = size;
-    } else {
-      last?.push(record);
-      bytes += size;
-    }
-  }
-  return batches;
-}
 
 export type GroupRecord =
   | {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { consumerHost } from "../../../tests/support/consumer_topics.ts";
+import { consumerHost, shareHost } from "../../../tests/support/consumer_topics.ts";
 import { testEnv } from "../../../tests/support/test_env.ts";
 import { brokerConfig } from "../../../tests/support/broker_world.ts";
 import { createMemoryLog } from "../../../tests/support/memory_log.ts";
@@ -14,7 +14,7 @@ import { logConfigOf } from "../topic_config.ts";
 import type { JoinAnswer, SyncAnswer } from "./group.ts";
 import { join } from "./join.ts";
 import { leave, tick } from "./membership.ts";
-import { GroupMemory } from "./memory.ts";
+import { ShardMemory } from "../shard/shard_memory.ts";
 import { NEVER, type OffsetEntry } from "./offset_table.ts";
 import { type GroupEntry, Shard, type ShardOptions } from "./shard.ts";
 import { sync } from "./sync.ts";
@@ -37,7 +37,7 @@ function offsetOf(offset: number, metadata = ""): OffsetEntry {
 
 async function shardOver(
   log: Shard["log"],
-  memory = new GroupMemory(2 ** 40),
+  memory = new ShardMemory(2 ** 40),
   over: Partial<ShardOptions> = {},
 ): Promise<Shard> {
   const shard = new Shard({
@@ -53,6 +53,7 @@ async function shardOver(
     newMemberId: (prefix) => prefix,
     topicExists: () => true,
     consumers: consumerHost(testEnv().clock),
+    shares: shareHost(testEnv()),
     memory,
     compactBytesMin: GROUP_COMPACT_BYTES_MIN,
     ...over,
@@ -176,7 +177,7 @@ test("offsets with long texts are stored in batches that the log takes", async (
 });
 
 test("what groups hold is counted for the node, and given back when they go", async () => {
-  const memory = new GroupMemory(50_000);
+  const memory = new ShardMemory(50_000);
   const log = createMemoryLog(logConfigOf({}, brokerConfig()));
   const shard = await shardOver(log, memory);
   const entry = shard.findOrCreate("g");
@@ -412,7 +413,7 @@ test("a deletion that names a partition again and again writes one tombstone", a
 
 test("a group that cannot be deleted keeps its offsets, and those of open transactions", async () => {
   const log = createMemoryLog(logConfigOf({}, brokerConfig()));
-  const memory = new GroupMemory(2 ** 40);
+  const memory = new ShardMemory(2 ** 40);
   const shard = await shardOver(log, memory);
   const entry = shard.findOrCreate("g");
   await shard.commit(entry, [offsetOf(1)]);

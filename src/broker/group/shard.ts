@@ -16,7 +16,7 @@ import {
 } from "../../protocol/record_batch.ts";
 import { readRecords } from "../../protocol/record.ts";
 import { lastOfEach } from "../many.ts";
-import type { ConsumerHost, LiveGroup } from "./consumer/live.ts";
+import type { ConsumerHost } from "./consumer/live.ts";
 import { tombstonesOf } from "./consumer/records.ts";
 import { ShardSide } from "./consumer/shard_side.ts";
 import {
@@ -27,17 +27,19 @@ import {
   nextDeadline,
 } from "./group.ts";
 import { tick } from "./membership.ts";
-import { entryBytes, type GroupEntry, growthBy, isUnused } from "./group_entry.ts";
-import type { GroupMemory } from "./memory.ts";
+import { entryBytes, type GroupEntry, growthBy, isUnused, liveOf } from "./group_entry.ts";
+import type { ShardMemory } from "../shard/shard_memory.ts";
 import { type OffsetEntry, OffsetTable, type TopicPartition } from "./offset_table.ts";
 import { joinError, removeAllWaiting } from "./rebalance.ts";
-import { appendRecords, storedBatches } from "./shard_log.ts";
+import { appendRecords, type KeyValue, storedBatches } from "../shard/shard_log.ts";
 import { ShardMaintenance } from "./shard_maintenance.ts";
+import type { ShareHost } from "./share/live.ts";
+import { shareTombstonesOf } from "./share/records.ts";
+import { ShareSide } from "./share/share_side.ts";
 import { TxnOffsets, type TxnProducer } from "./txn_offsets.ts";
 import {
   groupRecord,
   groupTombstone,
-  type KeyValue,
   offsetRecord,
   offsetTombstone,
   readGroupRecord,
@@ -52,11 +54,12 @@ export interface ShardOptions {
   readonly retentionMs: number;
   readonly newMemberId: (prefix: string) => string;
   /** The node's, shared by its shards. */
-  readonly memory: GroupMemory;
+  readonly memory: ShardMemory;
   /** Whether a topic still exists; offsets of deleted ones are dropped. */
   readonly topicExists: (topicId: Uuid) => boolean;
   /** For groups of the consumer protocol. */
   readonly consumers: ConsumerHost;
+  readonly shares: ShareHost;
   /** A smaller log is not rewritten. */
   readonly compactBytesMin: number;
 }
@@ -68,6 +71,7 @@ export class Shard {
   readonly pending: TxnOffsets;
   /** Groups of the consumer protocol. */
   readonly consumers: ShardSide;
+  readonly shares: ShareSide;
   readonly #maintenance: ShardMaintenance;
   readonly #options: ShardOptions;
   readonly #groups = new Map<string, GroupEntry>();
@@ -96,16 +100,18 @@ export class Shard {
       hasRoom: (bytes) => options.memory.hasRoom(bytes),
       store: (group) => this.#store(group),
     };
-    this.consumers = new ShardSide({
+    const side = {
       env,
       log: options.log,
       host: this.host,
-      consumers: options.consumers,
-      find: (groupId) => this.find(groupId),
-      findOrCreate: (groupId) => this.findOrCreate(groupId),
-      forget: (groupId) => this.#forget(groupId),
+      find: (groupId: string) => this.find(groupId),
+      findOrCreate: (groupId: string) => this.findOrCreate(groupId),
+      forget: (groupId: string) => this.#forget(groupId),
+      reschedule: (entry: GroupEntry) => this.reschedule(entry),
       close: () => this.close(),
-    });
+    };
+    this.consumers = new ShardSide({ ...side, consumers: options.consumers });
+    this.shares = new ShareSide({ ...side, shares: options.shares });
     this.#maintenance = new ShardMaintenance(this, options);
   }
 
@@ -155,6 +161,7 @@ export class Shard {
     const entry = {
       group,
       consumer: null,
+      share: null,
       offsets: old?.offsets ?? new OffsetTable(),
       record,
       writes: old?.writes ?? 0,
@@ -169,6 +176,7 @@ export class Shard {
   async load(): Promise<void> {
     for await (const batch of storedBatches(this.log, "groups")) this.#replay(batch);
     this.consumers.loaded();
+    this.shares.loaded();
     for (const entry of Array.from(this.#groups.values())) this.reschedule(entry);
   }
 
@@ -196,7 +204,7 @@ export class Shard {
         if (entry === null) this.#drop(groupId, offsets, at);
         else if (!isTransactionalBatch(header)) offsets.set(entry, position);
         else this.pending.replay(header.producerId, { groupId, entry, position });
-      } else this.consumers.replay(key, value);
+      } else if (!this.shares.replay(key, value)) this.consumers.replay(key, value);
     } catch (error) {
       this.#options.env.log.log("warn", "group-record-unreadable", { reason: messageOf(error) });
     }
@@ -317,8 +325,12 @@ export class Shard {
     const tombstones = [...entry.offsets.entries(), ...pending].map((offset) =>
       offsetTombstone(groupId, offset)
     );
-    const ends = entry.consumer === null ? [] : tombstonesOf(entry.consumer.group);
-    const isClassic = entry.consumer === null || entry.record !== null;
+    const { consumer, share } = entry;
+    const ends = [
+      ...(consumer === null ? [] : tombstonesOf(consumer.group)),
+      ...(share === null ? [] : shareTombstonesOf(share.group)),
+    ];
+    const isClassic = liveOf(entry) === null || entry.record !== null;
     const stored = this.#appendWhole([
       ...tombstones,
       ...(isClassic ? [groupTombstone(groupId)] : []),
@@ -344,24 +356,24 @@ export class Shard {
     this.#recount(entry);
     if (this.#groups.get(entry.group.groupId) !== entry) return;
     this.consumers.review(entry);
+    this.shares.review(entry);
     if (isUnused(entry) && !this.pending.hasGroup(entry.group.groupId)) {
       return this.#forget(entry.group.groupId);
     }
-    const { consumer } = entry;
-    const deadlineMs = consumer === null ? nextDeadline(entry.group) : consumer.nextDeadline;
+    const live = liveOf(entry);
+    const deadlineMs = live === null ? nextDeadline(entry.group) : live.nextDeadline;
     if (deadlineMs === null || this.#closed) return;
     const delayMs = Math.max(0, deadlineMs - this.host.monotonicMs());
     entry.cancelTimer = this.#options.env.clock.after(delayMs, () => {
-      if (consumer === null) tick(entry.group, this.host);
-      else this.#tickConsumer(consumer);
+      if (live === null) tick(entry.group, this.host);
+      else this.#fenced(entry.group.groupId, live.tick());
       this.reschedule(entry);
     });
   }
 
-  #tickConsumer(consumer: LiveGroup): void {
-    const gone = consumer.tick();
+  #fenced(group: string, gone: readonly string[]): void {
     if (gone.length === 0) return;
-    const fields = { group: consumer.group.groupId, members: gone.length };
+    const fields = { group, members: gone.length };
     this.#options.env.log.log("info", "group-members-fenced", fields);
   }
 

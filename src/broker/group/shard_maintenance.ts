@@ -4,8 +4,11 @@ import type { Uuid } from "../../lib/uuid.ts";
 import { recordsOf } from "./consumer/records.ts";
 import { expiredConsumerOffsets, expiredOffsets } from "./expiry.ts";
 import { type GroupEntry, isEmptyGroup } from "./group_entry.ts";
-import { bytesOf, type KeyValue, offsetRecord, offsetTombstone } from "./records.ts";
+import { HollowLog } from "../shard/hollow_log.ts";
+import { bytesOf, type KeyValue } from "../shard/shard_log.ts";
+import { offsetRecord, offsetTombstone } from "./records.ts";
 import type { Shard } from "./shard.ts";
+import { shareRecordsOf } from "./share/records.ts";
 
 export interface MaintenanceOptions {
   readonly env: Env;
@@ -16,17 +19,26 @@ export interface MaintenanceOptions {
   readonly compactBytesMin: number;
 }
 
-/** The log is rewritten when it is this many times larger than what is alive in it. */
-const HOLLOW_FACTOR = 4;
+function groupRecords({ consumer, share, record }: GroupEntry): KeyValue[] {
+  if (share !== null) return shareRecordsOf(share.group);
+  if (consumer !== null) return recordsOf(consumer.group);
+  return record === null ? [] : [record];
+}
 
 export class ShardMaintenance {
   readonly #shard: Shard;
   readonly #options: MaintenanceOptions;
-  #compacting = false;
+  readonly #hollow: HollowLog;
 
   constructor(shard: Shard, options: MaintenanceOptions) {
     this.#shard = shard;
     this.#options = options;
+    this.#hollow = new HollowLog({
+      env: options.env,
+      log: shard.log,
+      event: "group-log-rewritten",
+      bytesMin: options.compactBytesMin,
+    });
   }
 
   /** Writes nothing when there is nothing to do. Throws FaultError. */
@@ -42,7 +54,9 @@ export class ShardMaintenance {
 
   async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
     const { pending } = this.#shard;
-    const { group, consumer, offsets } = entry;
+    const { group, consumer, share, offsets } = entry;
+    // Share groups stay until they are deleted, as in Kafka; they have no offsets of this kind.
+    if (share !== null) return await share.prune();
     // A tombstone behind a commit that is under way would take the new offset along.
     if (entry.writes > 0) return;
     const { retentionMs } = this.#options;
@@ -75,34 +89,21 @@ export class ShardMaintenance {
    * generation and no assignments, and would come back stable with nobody to consume.
    */
   #alive(): KeyValue[] {
-    return [...this.#shard.groups.values()].flatMap(({ group, consumer, offsets, record }) => [
-      ...[...offsets.entries()].map((offset) => offsetRecord(group.groupId, offset)),
-      ...(consumer !== null ? recordsOf(consumer.group) : record === null ? [] : [record]),
+    return [...this.#shard.groups.values()].flatMap((entry) => [
+      ...[...entry.offsets.entries()].map((at) => offsetRecord(entry.group.groupId, at)),
+      ...groupRecords(entry),
     ]);
   }
 
-  /**
-   * Writes all that is alive once more and cuts the log before it. The start of the rewrite is taken
-   * in the same stretch as the picture, so nothing that came later can be lost.
-   */
   async #compact(): Promise<void> {
     const { log, pending } = this.#shard;
-    if (this.#compacting || log.sizeBytes < this.#options.compactBytesMin) return;
+    if (!this.#hollow.isLarge) return;
     // What is being written is not in the entries yet, so the log must be at rest.
     if (log.highWatermark !== log.logEndOffset || this.#isWriting) return;
     // Pending offsets stand before the picture, and their marker behind it would find nothing.
     if (!pending.isEmpty || log.lastStableOffset !== log.logEndOffset) return;
     const alive = this.#alive();
     const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
-    if (log.sizeBytes < HOLLOW_FACTOR * bytes) return;
-    this.#compacting = true;
-    try {
-      const start = log.logEndOffset;
-      await this.#shard.append(alive);
-      await log.deleteRecords(start);
-      this.#options.env.log.log("debug", "group-log-rewritten", { bytes, start });
-    } finally {
-      this.#compacting = false;
-    }
+    await this.#hollow.rewriteIfHollow({ bytes, records: () => alive });
   }
 }

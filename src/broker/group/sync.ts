@@ -1,4 +1,5 @@
 /** SyncGroup: holds members until the leader has assigned and the assignment is durable. */
+import { isFault } from "../../lib/errors.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import {
   checkIdentity,
@@ -76,7 +77,12 @@ function assign(group: Group, host: GroupHost, assignments: SyncRequest["assignm
   group.storing = true;
   host.store(group).then(
     () => settle(group, host, generation, "NONE"),
-    () => settle(group, host, generation, "COORDINATOR_NOT_AVAILABLE"),
+    (error: unknown) => {
+      // Trying again would bring the same assignments.
+      const isHopeless = isFault(error, "too-large");
+      const name = isHopeless ? "UNKNOWN_SERVER_ERROR" : "COORDINATOR_NOT_AVAILABLE";
+      settle(group, host, generation, name);
+    },
   );
 }
 

@@ -1,10 +1,10 @@
 /** Offsets of transactions in a shard, over a real log: sheet section 3.13. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { consumerHost } from "../../../tests/support/consumer_topics.ts";
+import { consumerHost, shareHost } from "../../../tests/support/consumer_topics.ts";
 import { createHarness, type Harness } from "../../../tests/support/partition_harness.ts";
 import { ZERO_UUID } from "../../lib/uuid.ts";
-import { GroupMemory } from "./memory.ts";
+import { ShardMemory } from "../shard/shard_memory.ts";
 import { NEVER, type OffsetEntry } from "./offset_table.ts";
 import { Shard } from "./shard.ts";
 
@@ -14,12 +14,12 @@ const AT = { topic: "t", partition: 0 };
 
 interface Opened {
   readonly shard: Shard;
-  readonly memory: GroupMemory;
+  readonly memory: ShardMemory;
 }
 
 async function open(
   { env, log }: Harness,
-  memory = new GroupMemory(2 ** 30),
+  memory = new ShardMemory(2 ** 30),
 ): Promise<Opened> {
   const shard = new Shard({
     env,
@@ -34,6 +34,7 @@ async function open(
     newMemberId: (prefix) => prefix,
     topicExists: () => true,
     consumers: consumerHost(env.clock),
+    shares: shareHost(env),
     memory,
     compactBytesMin: 0,
   });
@@ -189,7 +190,7 @@ test("offsets of an old epoch, or of a transaction that nobody opened, are refus
 
 test("a pending offset counts with the name of its group, which it holds", async () => {
   const harness = await createHarness();
-  const memory = new GroupMemory(20_000);
+  const memory = new ShardMemory(20_000);
   const { shard } = await open(harness, memory);
   const groupId = "g".repeat(10_000);
   const offsets = [entryOf(harness, 5)];

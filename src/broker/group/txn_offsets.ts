@@ -13,11 +13,11 @@ import type {
 import { readMarker } from "../../protocol/control_record.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { BatchHeader } from "../../protocol/record_batch.ts";
-import type { GroupMemory } from "./memory.ts";
+import type { ShardMemory } from "../shard/shard_memory.ts";
 import type { OffsetEntry, TopicPartition } from "./offset_table.ts";
 import { pendingBytes, type PendingOffset, PendingOffsets } from "./pending_offsets.ts";
-import { batchesOf, offsetRecord } from "./records.ts";
-import { shardBatch } from "./shard_log.ts";
+import { offsetRecord } from "./records.ts";
+import { batchesOf, shardBatch } from "../shard/shard_log.ts";
 
 const SEQUENCES = 2 ** 31;
 
@@ -30,7 +30,7 @@ export interface TxnProducer {
 export interface TxnOffsetsOptions {
   readonly env: Env;
   readonly log: PartitionLog;
-  readonly memory: GroupMemory;
+  readonly memory: ShardMemory;
   /** Called for each offset whose transaction has ended. */
   readonly ended: (pending: PendingOffset, commit: boolean) => void;
 }

@@ -146,3 +146,17 @@ test("what waits for its turn when the shard closes is not sent when the turn co
   await broker.clock.settle();
   assert.deepEqual([outcome(), seen.length], ["given up", 0]);
 });
+
+test("a shard that closes while the partition opens sends nothing into it", async () => {
+  const { broker, stop, outcome, send } = await world();
+  const opening = Promise.withResolvers<void>();
+  broker.gate = opening.promise;
+  await send(rowOf(["t", 0]));
+  stop.abort();
+  broker.gate = null;
+  opening.resolve();
+  await broker.clock.settle();
+  assert.equal(outcome(), "given up");
+  const log = await broker.log("t", 0);
+  assert.deepEqual(log.markers, [], "it would end the next owner's transaction");
+});

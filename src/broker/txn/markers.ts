@@ -7,7 +7,12 @@ import { sleep } from "../../env/clock.ts";
 import { FaultError } from "../../lib/errors.ts";
 import { TXN_MARKERS_AT_ONCE, TXN_RETRY_CAP_MS, TXN_RETRY_FIRST_MS } from "../../lib/limits.ts";
 import { Semaphore } from "../../lib/semaphore.ts";
-import type { Appended, AppendRefused, TransactionMarker } from "../../log/partition_log.ts";
+import type {
+  Appended,
+  AppendRefused,
+  PartitionLog,
+  TransactionMarker,
+} from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { Coordinator } from "../group/coordinator.ts";
 import type { BrokerServices } from "../handler.ts";
@@ -20,6 +25,22 @@ export interface MarkerServices extends BrokerServices {
 }
 
 type Written = Appended | AppendRefused;
+
+/** Where a marker goes, one that is found and open. */
+interface MarkedLog {
+  readonly ok: true;
+  readonly log: PartitionLog;
+  append(marker: TransactionMarker): Written;
+}
+
+/**
+ * A tool may have sent a marker with any coordinator epoch, and the log keeps the highest. It must not lock out the
+ * coordinator itself, whose shard is fenced by its own log and has no second one.
+ */
+function raised(log: PartitionLog, marker: TransactionMarker): TransactionMarker {
+  const known = log.activeProducers(marker.producerId).map((one) => one.coordinatorEpoch);
+  return { ...marker, coordinatorEpoch: Math.max(marker.coordinatorEpoch, ...known) };
+}
 
 /** Outcomes after which the partition needs no marker of ours any more. */
 const SETTLED: ReadonlySet<ErrorName> = new Set([
@@ -37,10 +58,33 @@ export class Markers {
     this.#services = services;
   }
 
-  /** Writes one marker; NONE once it is durable. */
+  /** Writes one marker, of whoever sends it; NONE once it is durable. */
   async write(at: TxnPartition, marker: TransactionMarker): Promise<ErrorName> {
+    return await this.#written(at, (found) => found.append(marker));
+  }
+
+  /** One of a shard of this node, as long as that is open. */
+  async #writeOwn(
+    at: TxnPartition,
+    marker: TransactionMarker,
+    shard: AbortSignal,
+  ): Promise<ErrorName> {
+    const closed = { ok: false, error: "NOT_COORDINATOR", message: "closed" } as const;
+    // In one stretch: once it is closed the next owner may let a new transaction begin, which this would end.
+    return await this.#written(
+      at,
+      (found) => shard.aborted ? closed : found.append(raised(found.log, marker)),
+    );
+  }
+
+  async #written(
+    at: TxnPartition,
+    append: (found: MarkedLog) => Written,
+  ): Promise<ErrorName> {
     try {
-      const written = await this.#append(at, marker);
+      const found = await this.#find(at);
+      if (!found.ok) return found.error;
+      const written = append(found);
       if (!written.ok) return written.error;
       await written.durable;
       return "NONE";
@@ -49,7 +93,9 @@ export class Markers {
     }
   }
 
-  async #append({ topic, partition }: TxnPartition, marker: TransactionMarker): Promise<Written> {
+  async #find(
+    { topic, partition }: TxnPartition,
+  ): Promise<MarkedLog | { readonly ok: false; readonly error: ErrorName }> {
     const { topics, partitions, coordinator } = this.#services;
     const row = topics.find(topic);
     if (row === undefined || partition < 0 || partition >= row.partitions) {
@@ -58,11 +104,13 @@ export class Markers {
     if (topic === OFFSETS_TOPIC) {
       const found = await coordinator.shardAt(partition);
       if (!found.ok) return { ok: false, error: "NOT_LEADER_OR_FOLLOWER" };
-      return found.shard.pending.appendMarker(marker);
+      const { log, pending } = found.shard;
+      return { ok: true, log, append: (marker) => pending.appendMarker(marker) };
     }
     const located = await partitions.open(row.topicId, partition);
     if (!located.ok) return { ok: false, error: located.error };
-    return located.log.appendMarker(marker);
+    const { log } = located;
+    return { ok: true, log, append: (marker) => log.appendMarker(marker) };
   }
 
   /** Writes all markers of an end; resolves when no partition needs one any more, and throws only when aborted. */
@@ -94,7 +142,7 @@ export class Markers {
     const { env } = this.#services;
     // Its shard may close while it waits for its turn: another one sends the marker then.
     const write = (): Promise<ErrorName> =>
-      signal.aborted ? Promise.resolve("NOT_COORDINATOR") : this.write(at, marker);
+      signal.aborted ? Promise.resolve("NOT_COORDINATOR") : this.#writeOwn(at, marker, signal);
     for (let pauseMs = TXN_RETRY_FIRST_MS;; pauseMs = Math.min(2 * pauseMs, TXN_RETRY_CAP_MS)) {
       const error = await this.#permits.run(write);
       if (error === "NONE") return;

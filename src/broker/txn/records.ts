@@ -2,7 +2,7 @@
 import { DecodeError } from "../../lib/bytes.ts";
 import { transactionLogKey, transactionLogValue } from "../../protocol/message/transaction_log.ts";
 import { decodeGrowing, decodeVersioned, encodeVersioned } from "../../protocol/versioned.ts";
-import type { KeyValue } from "../group/records.ts";
+import type { KeyValue } from "../shard/shard_log.ts";
 import {
   NO_EPOCH,
   partitionsOf,

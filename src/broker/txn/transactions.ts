@@ -8,8 +8,8 @@ import { TXN_COMPACT_BYTES_MIN, TXN_STATE_BYTES_MAX } from "../../lib/limits.ts"
 import type { ErrorName } from "../../protocol/error_code.ts";
 import { TRANSACTIONS_V2 } from "../features.ts";
 import { faultToCode } from "../fault_to_code.ts";
-import { GroupMemory } from "../group/memory.ts";
-import { LedShards } from "../led_shards.ts";
+import { ShardMemory } from "../shard/shard_memory.ts";
+import { LedShards } from "../shard/led_shards.ts";
 import { ProducerIds } from "../producer_ids.ts";
 import { TRANSACTIONS_TOPIC } from "../topic_name.ts";
 import { decideAdd, decideVerify, holds } from "./decide_add.ts";
@@ -48,7 +48,7 @@ export class Transactions {
   readonly ids: ProducerIds;
   readonly markers: Markers;
   readonly #services: MarkerServices;
-  readonly #memory = new GroupMemory(TXN_STATE_BYTES_MAX);
+  readonly #memory = new ShardMemory(TXN_STATE_BYTES_MAX);
   readonly #shards: LedShards<TxnShard>;
   #cancelScan: () => void = () => {};
   #cancelExpiry: () => void = () => {};

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createHarness, type Harness } from "../../../tests/support/partition_harness.ts";
 import { FaultError, isFault } from "../../lib/errors.ts";
 import { TXN_QUEUE_MAX } from "../../lib/limits.ts";
-import { GroupMemory } from "../group/memory.ts";
+import { ShardMemory } from "../shard/shard_memory.ts";
 import { NO_PARTITIONS, partitionsOf, type Transaction, type TxnPartition } from "./transaction.ts";
 import { TxnShard, type TxnShardOptions } from "./txn_shard.ts";
 
@@ -37,7 +37,7 @@ async function open(
     env,
     log,
     sendMarkers: () => new Promise(() => {}),
-    memory: new GroupMemory(2 ** 40),
+    memory: new ShardMemory(2 ** 40),
     expirationMs: 7 * DAY_MS,
     compactBytesMin: 1 << 20,
     ...over,
@@ -146,7 +146,7 @@ test("too many that wait, and too many ids, are refused", async () => {
 
 test("what ids and their partitions hold is bounded; an end never is, and all of it is given back", async () => {
   const harness = await createHarness();
-  const memory = new GroupMemory(8_000);
+  const memory = new ShardMemory(8_000);
   const shard = await open(harness, { memory });
   const opened = { status: "Ongoing", partitions: PARTITIONS, startedAtMs: harness.nowMs } as const;
   await put(shard, rowOf(harness, opened));
@@ -161,7 +161,7 @@ test("what ids and their partitions hold is bounded; an end never is, and all of
   await put(shard, rowOf(harness, { ...opened, status: "PrepareAbort" }));
   assert.equal(shard.find("tx")?.status, "PrepareAbort");
   memory.change(-8_000);
-  const again = new GroupMemory(8_000);
+  const again = new ShardMemory(8_000);
   await open(harness, { memory: again });
   assert.equal(again.bytes, memory.bytes);
   shard.close();
@@ -170,14 +170,14 @@ test("what ids and their partitions hold is bounded; an end never is, and all of
 
 test("an id that expires gives its memory back", async () => {
   const harness = await createHarness();
-  const memory = new GroupMemory(8_000);
+  const memory = new ShardMemory(8_000);
   const shard = await open(harness, { memory });
   await put(shard, rowOf(harness));
   assert.ok(memory.bytes > 0);
   harness.nowMs += 8 * DAY_MS;
   await shard.expire(harness.nowMs);
   assert.equal(memory.bytes, 0);
-  const reloaded = new GroupMemory(8_000);
+  const reloaded = new ShardMemory(8_000);
   await open(harness, { memory: reloaded });
   assert.equal(reloaded.bytes, 0);
 });
@@ -238,7 +238,7 @@ test("a record that nobody can read is passed over", async () => {
   assert.equal((await open(harness)).find("tx")?.producerId, 1000);
 });
 
-test("a log in which nothing was written since the last look is not looked through again", async () => {
+test("a log is not encoded anew to find out that it is worth keeping", async () => {
   const harness = await createHarness();
   const shard = await open(harness, { compactBytesMin: 0 });
   let looks = 0;
@@ -248,15 +248,34 @@ test("a log in which nothing was written since the last look is not looked throu
       return super.values();
     }
   }
-  const partitions = new Counted(PARTITIONS);
-  const row = rowOf(harness, { status: "Ongoing", partitions, startedAtMs: harness.nowMs });
+  const opened = { status: "Ongoing", startedAtMs: harness.nowMs } as const;
+  const row = rowOf(harness, { ...opened, partitions: new Counted(PARTITIONS) });
   await put(shard, row);
   looks = 0;
-  for (let n = 0; n < 3; n++) await shard.maintain(harness.nowMs);
-  assert.equal(looks, 1);
-  await put(shard, rowOf(harness, { transactionalId: "other" }));
+  for (let n = 0; n < 3; n++) {
+    await put(shard, rowOf(harness, { transactionalId: `other-${n}` }));
+    await shard.maintain(harness.nowMs);
+  }
+  assert.deepEqual([looks, harness.log.logStartOffset], [0, 0]);
+  for (let n = 0; n < 60; n++) await put(shard, rowOf(harness, { transactionalId: "other-0" }));
   await shard.maintain(harness.nowMs);
-  assert.equal(looks, 2);
+  assert.ok(looks > 0 && harness.log.logStartOffset > 0, "a hollow one is");
+});
+
+test("what is alive is counted through tombstones and reloads", async () => {
+  const harness = await createHarness();
+  const first = await open(harness, { compactBytesMin: 0 });
+  await put(first, rowOf(harness));
+  await put(first, rowOf(harness, { transactionalId: "large-".repeat(200) }));
+  harness.nowMs += 8 * DAY_MS;
+  await first.expire(harness.nowMs);
+  await put(first, rowOf(harness));
+  first.close();
+  const shard = await open(harness, { compactBytesMin: 0 });
+  // One small record is alive in a log of more than a thousand bytes.
+  await shard.maintain(harness.nowMs);
+  assert.equal(harness.log.logStartOffset, 5);
+  assert.deepEqual([...(await open(harness)).rows()].map((row) => row.transactionalId), ["tx"]);
 });
 
 test("a transaction times out in its turn, however many changes wait before", async () => {

@@ -16,11 +16,11 @@ import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
 import { isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
 import { readRecords } from "../../protocol/record.ts";
-import type { GroupMemory } from "../group/memory.ts";
-import { bytesOf, type KeyValue } from "../group/records.ts";
-import { appendRecords, storedBatches } from "../group/shard_log.ts";
-import type { LedShard } from "../led_shards.ts";
 import { inGroups } from "../many.ts";
+import { HollowLog } from "../shard/hollow_log.ts";
+import type { LedShard } from "../shard/led_shards.ts";
+import { appendRecords, bytesOf, type KeyValue, storedBatches } from "../shard/shard_log.ts";
+import type { ShardMemory } from "../shard/shard_memory.ts";
 import { abortFenced, completed } from "./decide_end.ts";
 import { readTransactionRecord, transactionRecord, transactionTombstone } from "./records.ts";
 import {
@@ -30,9 +30,6 @@ import {
   type Transaction,
   type TxnPartition,
 } from "./transaction.ts";
-
-/** The log is rewritten when it is this many times larger than what is alive in it. */
-const HOLLOW_FACTOR = 4;
 
 /** Writes the markers of an end; calls back for each partition that needs none any more. Throws only when aborted. */
 export type SendMarkers = (
@@ -47,7 +44,7 @@ export interface TxnShardOptions {
   readonly log: PartitionLog;
   readonly sendMarkers: SendMarkers;
   /** The node's, shared by its shards. */
-  readonly memory: GroupMemory;
+  readonly memory: ShardMemory;
   readonly expirationMs: number;
   /** A smaller log is not rewritten. */
   readonly compactBytesMin: number;
@@ -65,6 +62,8 @@ interface Slot {
   queued: number;
   /** What it counts for in the node's memory. */
   bytes: number;
+  /** Of the record that `newest` is in the log. */
+  recordBytes: number;
 }
 
 /** A change of one id, in its turn. */
@@ -80,14 +79,20 @@ export class TxnShard implements LedShard {
   readonly #slots = new Map<string, Slot>();
   readonly #stop = new AbortController();
   readonly #idsMax: number;
-  #compacting = false;
-  /** The log's end when it was found to be worth keeping. */
-  #solidTo = -1;
+  readonly #hollow: HollowLog;
+  /** Of all records that are alive in the log, so that nobody has to make them to know. */
+  #aliveBytes = 0;
 
   constructor(options: TxnShardOptions) {
     this.#options = options;
     this.#idsMax = options.idsMax ?? TXN_IDS_PER_PARTITION_MAX;
     this.log = options.log;
+    this.#hollow = new HollowLog({
+      env: options.env,
+      log: options.log,
+      event: "transaction-log-rewritten",
+      bytesMin: options.compactBytesMin,
+    });
   }
 
   get closed(): boolean {
@@ -133,7 +138,7 @@ export class TxnShard implements LedShard {
       const { transactionalId, row } = readTransactionRecord(key, value);
       const slot = this.#slotOf(transactionalId);
       slot.row = row ?? undefined;
-      this.#setNewest(slot, slot.row);
+      this.#setNewest(slot, slot.row, { key, value });
       if (row === null) this.#slots.delete(transactionalId);
     } catch (error) {
       this.#options.env.log.log("warn", "transaction-record-unreadable", {
@@ -152,6 +157,7 @@ export class TxnShard implements LedShard {
       tail: Promise.resolve(),
       queued: 0,
       bytes: 0,
+      recordBytes: 0,
     };
     this.#slots.set(transactionalId, slot);
     return slot;
@@ -168,7 +174,10 @@ export class TxnShard implements LedShard {
     for (const { bytes } of this.#slots.values()) this.#options.memory.change(-bytes);
   }
 
-  #setNewest(slot: Slot, newest: Transaction | undefined): void {
+  #setNewest(slot: Slot, newest: Transaction | undefined, record: KeyValue): void {
+    const recordBytes = newest === undefined ? 0 : bytesOf(record);
+    this.#aliveBytes += recordBytes - slot.recordBytes;
+    slot.recordBytes = recordBytes;
     const bytes = newest === undefined ? 0 : rowBytes(newest);
     this.#options.memory.change(bytes - slot.bytes);
     slot.bytes = bytes;
@@ -233,7 +242,7 @@ export class TxnShard implements LedShard {
   async #append(slot: Slot, next: Transaction | undefined, record: KeyValue): Promise<void> {
     this.#checkOpen();
     const { durable } = appendRecords(this.#options.env, this.log, [record]);
-    this.#setNewest(slot, next);
+    this.#setNewest(slot, next, record);
     try {
       await durable;
     } catch (error) {
@@ -336,31 +345,14 @@ export class TxnShard implements LedShard {
     });
   }
 
-  /**
-   * Writes all that is alive once more and cuts the log before it. What was appended is taken, durable or not: the
-   * rewrite stands behind it in the same log.
-   */
-  async #compact(): Promise<void> {
-    const { log } = this;
-    const { compactBytesMin, env } = this.#options;
-    if (this.#compacting || log.sizeBytes < compactBytesMin) return;
-    if (log.logEndOffset === this.#solidTo) return;
-    const alive = [...this.#slots.values()].flatMap(({ newest }) =>
-      newest === undefined ? [] : [transactionRecord(newest)]
-    );
-    const bytes = alive.reduce((sum, record) => sum + bytesOf(record), 0);
-    if (log.sizeBytes < HOLLOW_FACTOR * bytes) {
-      this.#solidTo = log.logEndOffset;
-      return;
-    }
-    this.#compacting = true;
-    try {
-      const start = log.logEndOffset;
-      await appendRecords(env, log, alive).durable;
-      await log.deleteRecords(start);
-      env.log.log("debug", "transaction-log-rewritten", { bytes, start });
-    } finally {
-      this.#compacting = false;
-    }
+  /** What was appended is taken, durable or not: the rewrite stands behind it in the same log. */
+  #compact(): Promise<void> {
+    return this.#hollow.rewriteIfHollow({
+      bytes: this.#aliveBytes,
+      records: () =>
+        [...this.#slots.values()].flatMap(({ newest }) =>
+          newest === undefined ? [] : [transactionRecord(newest)]
+        ),
+    });
   }
 }

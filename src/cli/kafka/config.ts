@@ -1,4 +1,4 @@
-/** `skerry config get|set|unset`: settings of a topic or a broker. */
+/** `skerry config get|set|unset`: settings of a topic, a broker or a group. */
 import { CLIENT_EXIT } from "../client/fault.ts";
 import { answerOutcomes, table, writeJson } from "./answer.ts";
 import type { Call, Command } from "./command.ts";
@@ -11,8 +11,8 @@ const WORDS_MAX = 1_000;
 
 /** The first two operands. */
 function resourceOf([type, name]: readonly string[]): Resource {
-  if (type !== "topic" && type !== "broker") {
-    throw new WordFault(`${type}: allowed are topic and broker`);
+  if (type !== "topic" && type !== "broker" && type !== "group") {
+    throw new WordFault(`${type}: allowed are topic, broker and group`);
   }
   const isBroker = name === ALL_BROKERS || /^\d+$/.test(name!);
   if (type === "broker" && !isBroker) {
@@ -61,7 +61,7 @@ async function change(
 export const CONFIG_COMMANDS: readonly Command[] = [
   {
     name: "config get",
-    operands: `topic|broker NAME [KEY...]`,
+    operands: `topic|broker|group NAME [KEY...]`,
     operandsMin: 2,
     operandsMax: WORDS_MAX,
     help: "What is set, or the keys that are named; NAME of a broker is its id.",
@@ -70,7 +70,7 @@ export const CONFIG_COMMANDS: readonly Command[] = [
   },
   {
     name: "config set",
-    operands: `topic|broker NAME KEY=VALUE...`,
+    operands: `topic|broker|group NAME KEY=VALUE...`,
     operandsMin: 3,
     operandsMax: WORDS_MAX,
     help: `Changes settings, all or none; the broker ${ALL_BROKERS} stands for all of them.`,
@@ -86,7 +86,7 @@ export const CONFIG_COMMANDS: readonly Command[] = [
   },
   {
     name: "config unset",
-    operands: `topic|broker NAME KEY...`,
+    operands: `topic|broker|group NAME KEY...`,
     operandsMin: 3,
     operandsMax: WORDS_MAX,
     help: "Brings defaults back, all or none.",

@@ -1,4 +1,4 @@
-/** Settings of topics and brokers: read and changed through the broker that has them. */
+/** Settings of topics, brokers and groups: read and changed through the broker that has them. */
 import { describeConfigsApi } from "../../protocol/message/32_describe_configs.ts";
 import { incrementalAlterConfigsApi } from "../../protocol/message/44_incremental_alter_configs.ts";
 import type { Infer } from "../../protocol/schema.ts";
@@ -6,7 +6,7 @@ import type { Cluster } from "../client/cluster.ts";
 import type { BrokerConnection } from "../client/connection.ts";
 import { brokerFault, checkCode, notFoundFault } from "../client/fault.ts";
 
-const RESOURCE_TYPES = { topic: 2, broker: 4 } as const;
+const RESOURCE_TYPES = { topic: 2, broker: 4, group: 32 } as const;
 /** For all brokers of the cluster that have no value of their own. */
 export const ALL_BROKERS = "default";
 const DELETE = 1;
@@ -17,6 +17,7 @@ const SOURCES: Readonly<Record<number, string>> = {
   3: "all brokers, while they run",
   4: "broker, at its start",
   5: "default",
+  8: "group",
 };
 const DEFAULT_SOURCE = 5;
 
@@ -50,7 +51,7 @@ async function ownerOf(
   leftMs: number,
 ): Promise<BrokerConnection> {
   const name = wireName(resource);
-  if (resource.type === "topic" || name === "") return await cluster.any();
+  if (resource.type !== "broker" || name === "") return await cluster.any();
   await cluster.topics([], { leftMs });
   const id = Number(name);
   if (cluster.nodeIds.includes(id)) return await cluster.node(id);

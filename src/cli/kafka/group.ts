@@ -2,10 +2,12 @@
 import { listGroupsApi } from "../../protocol/message/16_list_groups.ts";
 import { deleteGroupsApi } from "../../protocol/message/42_delete_groups.ts";
 import { offsetDeleteApi } from "../../protocol/message/47_offset_delete.ts";
+import { isShareGroup, removeShareOffsets } from "../client/share_offsets.ts";
 import { checkCode, CLIENT_EXIT } from "../client/fault.ts";
 import { answerOutcomes, outcomeOf, table, writeJson } from "./answer.ts";
 import type { Call, Command } from "./command.ts";
 import { DESCRIBE } from "./group_describe.ts";
+import { WordFault } from "./syntax.ts";
 import { PARTITIONS_OF_TOPICS, RESET, topicsGiven } from "./group_reset.ts";
 
 const GROUPS_MAX = 10_000;
@@ -52,9 +54,31 @@ async function remove({ words, cluster, io }: Call): Promise<number> {
   return await answerOutcomes(io, words.json, outcomes);
 }
 
-async function deleteOffsets({ words, cluster, io }: Call): Promise<number> {
+/** A share group has states of whole topics only. */
+async function deleteShareOffsets({ words, cluster, io }: Call, group: string): Promise<number> {
+  const given = topicsGiven(words);
+  const inPart = given.find(({ partitions }) => partitions.length > 0);
+  if (inPart !== undefined) {
+    throw new WordFault(`--topic ${inPart.topic}: a share group gives up whole topics only`);
+  }
+  const removed = await removeShareOffsets(cluster, group, given.map(({ topic }) => topic));
+  const outcomes = removed.map(({ topic, code, message }) =>
+    outcomeOf(topic, () => {
+      checkCode(`delete the offsets of group ${group} in ${topic}`, code, { message });
+      return Promise.resolve({
+        said: `${group} has no offsets in ${topic} any more`,
+        detail: { topic },
+      });
+    })
+  );
+  return await answerOutcomes(io, words.json, await Promise.all(outcomes));
+}
+
+async function deleteOffsets(call: Call): Promise<number> {
+  const { words, cluster, io } = call;
   const group = words.operands[0]!;
   words.required("topic");
+  if (await isShareGroup(cluster, group)) return await deleteShareOffsets(call, group);
   const topics: { name: string; partitions: number[] }[] = [];
   for (const { topic, partitions } of topicsGiven(words)) {
     const view = await cluster.retrying((leftMs) => cluster.topic(topic, { leftMs }));

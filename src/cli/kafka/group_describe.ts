@@ -9,6 +9,7 @@ import type { Cluster } from "../client/cluster.ts";
 import type { BrokerConnection } from "../client/connection.ts";
 import { brokerFault, checkCode, CLIENT_EXIT, ClientFault } from "../client/fault.ts";
 import { type CommittedOffset, committedOffsets } from "../client/group_offsets.ts";
+import { describedShareGroup, shareOffsets } from "../client/share_offsets.ts";
 import { LATEST, listOffsets } from "../client/place.ts";
 import { table, writeJson } from "./answer.ts";
 import type { Call, Command } from "./command.ts";
@@ -27,9 +28,21 @@ interface Member {
   readonly assigned: readonly Assigned[];
 }
 
+interface AssignedMember {
+  readonly memberId: string;
+  readonly clientId: string;
+  readonly clientHost: string;
+  readonly assignment: {
+    readonly topicPartitions: readonly {
+      readonly topicName: string;
+      readonly partitions: readonly number[];
+    }[];
+  };
+}
+
 interface GroupState {
   readonly state: string;
-  readonly type: "classic" | "consumer";
+  readonly type: "classic" | "consumer" | "share";
   readonly assignor: string;
   readonly members: readonly Member[];
 }
@@ -80,6 +93,18 @@ async function classicState(
   };
 }
 
+/** Of groups whose broker assigns. */
+function memberOf({ memberId, clientId, clientHost, assignment }: AssignedMember): Member {
+  return {
+    id: memberId,
+    clientId,
+    host: clientHost,
+    assigned: assignment.topicPartitions.map(({ topicName: topic, partitions }) => (
+      { topic, partitions }
+    )),
+  };
+}
+
 async function consumerState(
   connection: BrokerConnection,
   group: string,
@@ -96,15 +121,22 @@ async function consumerState(
     state: found.groupState,
     type: "consumer",
     assignor: found.assignorName,
-    members: found.members.map(({ memberId, clientId, clientHost, assignment }) => ({
-      id: memberId,
-      clientId,
-      host: clientHost,
-      assigned: assignment.topicPartitions.map(({ topicName, partitions }) => ({
-        topic: topicName,
-        partitions,
-      })),
-    })),
+    members: found.members.map(memberOf),
+  };
+}
+
+async function shareState(
+  connection: BrokerConnection,
+  group: string,
+  leftMs: number,
+): Promise<GroupState | null> {
+  const found = await describedShareGroup(connection, group, leftMs);
+  if (found === null) return null;
+  return {
+    state: found.groupState,
+    type: "share",
+    assignor: found.assignorName,
+    members: found.members.map(memberOf),
   };
 }
 
@@ -137,15 +169,25 @@ async function withLag(
   return offsets;
 }
 
+/** Of a share group what is done lies between the offset and the end: its broker counts. */
+async function withOwnLag(cluster: Cluster, group: string): Promise<Offset[]> {
+  const own = await shareOffsets(cluster, group);
+  const offsets = await withLag(cluster, own);
+  return offsets.map((one, at) => ({ ...one, lag: own[at]!.lag }));
+}
+
 async function describeOne(cluster: Cluster, group: string): Promise<Described> {
   const state = await cluster.retrying(async (leftMs) => {
     const connection = await cluster.coordinator(group, leftMs);
     const found = await classicState(connection, group, leftMs) ??
-      await consumerState(connection, group, leftMs);
+      await consumerState(connection, group, leftMs) ??
+      await shareState(connection, group, leftMs);
     if (found === null) throw brokerFault(`describe group ${group}`, "GROUP_ID_NOT_FOUND");
     return found;
   });
-  const offsets = await withLag(cluster, await committedOffsets(cluster, group));
+  const offsets = state.type === "share"
+    ? await withOwnLag(cluster, group)
+    : await withLag(cluster, await committedOffsets(cluster, group));
   return { group, ...state, offsets };
 }
 

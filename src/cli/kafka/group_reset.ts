@@ -1,6 +1,7 @@
 /** `skerry group reset`: moves the offsets of a group without members. */
 import { CLIENT_EXIT, notFoundFault } from "../client/fault.ts";
 import { commitOffsets, type CommittedOffset, committedOffsets } from "../client/group_offsets.ts";
+import { isShareGroup, moveShareOffsets, shareOffsets } from "../client/share_offsets.ts";
 import { boundsOf, partitionsOf, PLACE_FORMS, placeIn } from "../client/place.ts";
 import { table, writeJson } from "./answer.ts";
 import type { Call, Command } from "./command.ts";
@@ -57,11 +58,9 @@ function targetOf({ words, cluster }: Call, committed: readonly CommittedOffset[
   };
 }
 
-async function movesOf(call: Call): Promise<Move[]> {
+async function movesOf(call: Call, committed: readonly CommittedOffset[]): Promise<Move[]> {
   const { words, cluster } = call;
-  const group = words.operands[0]!;
   const given = topicsGiven(words);
-  const committed = await committedOffsets(cluster, group);
   const target = targetOf(call, committed);
   const all = [...new Set(committed.map(({ topic }) => topic))]
     .map((topic) => ({ topic, partitions: [] as number[] }));
@@ -81,14 +80,20 @@ async function movesOf(call: Call): Promise<Move[]> {
 async function reset(call: Call): Promise<number> {
   const { words, cluster, io } = call;
   const group = words.operands[0]!;
-  const moves = await movesOf(call);
+  const isShare = await isShareGroup(cluster, group);
+  const moves = await movesOf(
+    call,
+    await (isShare ? shareOffsets(cluster, group) : committedOffsets(cluster, group)),
+  );
   if (moves.length === 0) {
     throw notFoundFault(`Cannot reset group ${group}: it has no offsets there, name a --topic`);
   }
   const isDry = words.isOn("dry-run");
   if (!isDry) {
     const offsets = moves.map(({ topic, partition, to }) => ({ topic, partition, offset: to }));
-    await commitOffsets(cluster, group, offsets);
+    await (isShare
+      ? moveShareOffsets(cluster, group, offsets)
+      : commitOffsets(cluster, group, offsets));
   }
   if (words.json) await writeJson(io, { group, applied: !isDry, offsets: moves });
   else {

@@ -16,7 +16,7 @@ test("wrong words are exit 2 in one line, before anything is connected", async (
     ["topic alter t", /--partitions is missing/],
     ["topic truncate t", /--to is missing/],
     ["topic truncate t --to soon", /--to soon: allowed are earliest/],
-    ["config get table t", /table: allowed are topic and broker/],
+    ["config get table t", /table: allowed are topic, broker and group/],
     ["config get broker x", /the id of a broker and default/],
     ["config set topic t x", /allowed is NAME=VALUE/],
     ["group delete-offsets g", /--topic is missing/],

@@ -39,7 +39,11 @@ function cleanerOf(batchBytesMax: number, nowMs = NOW_MS): BatchCleaner {
 }
 
 function clean(cleaner: BatchCleaner, batch: Uint8Array): Uint8Array | null {
-  return cleaner.clean(batch, readBatchHeader(batch));
+  const steps = cleaner.clean(batch, readBatchHeader(batch));
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 test("a batch that would grow past what can be stored stays as it is, and the pass goes on", () => {

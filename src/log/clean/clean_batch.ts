@@ -6,7 +6,12 @@ import type { Codecs } from "../../env/codecs.ts";
 import { DecodeError } from "../../lib/bytes.ts";
 import { isFault } from "../../lib/errors.ts";
 import { readMarker } from "../../protocol/control_record.ts";
-import { emptiedBatch, filterBatch, type FilteredRecord } from "../../protocol/filter_batch.ts";
+import {
+  emptiedBatch,
+  filterBatch,
+  type FilteredRecord,
+  type Steps,
+} from "../../protocol/filter_batch.ts";
 import { type BatchHeader, deleteHorizonOf, isControlBatch } from "../../protocol/record_batch.ts";
 import type { TransactionTracker } from "./transaction_tracker.ts";
 
@@ -41,9 +46,11 @@ export class BatchCleaner {
   }
 
   /** Asked for each batch in order. The batch itself when nothing changes, null when nothing is left. */
-  clean(batch: Uint8Array, header: BatchHeader): Uint8Array | null {
+  *clean(batch: Uint8Array, header: BatchHeader): Steps<Uint8Array | null> {
     try {
-      return isControlBatch(header) ? this.#control(batch, header) : this.#data(batch, header);
+      return isControlBatch(header)
+        ? yield* this.#control(batch, header)
+        : yield* this.#data(batch, header);
     } catch (error) {
       if (!isUnreadable(error)) throw error;
       this.unreadable++;
@@ -51,26 +58,34 @@ export class BatchCleaner {
     }
   }
 
-  #data(batch: Uint8Array, header: BatchHeader): Uint8Array | null {
+  *#data(batch: Uint8Array, header: BatchHeader): Steps<Uint8Array | null> {
     const isAborted = this.#transactions.onData(header);
-    const left = isAborted ? null : this.#newest(batch, header);
+    const left = isAborted ? null : yield* this.#newest(batch, header);
     if (left !== null || !this.#isNeeded(header)) return left;
     return header.recordCount === 0 ? batch : emptiedBatch(header);
   }
 
-  #newest(batch: Uint8Array, header: BatchHeader): Uint8Array | null {
+  *#newest(batch: Uint8Array, header: BatchHeader): Steps<Uint8Array | null> {
     const horizonMs = deleteHorizonOf(header);
     // A batch that stayed whole may hold what a deletion behind it hides.
     const areDeletesOver = horizonMs !== null && this.#rules.nowMs >= horizonMs &&
       this.unreadable === 0;
-    return this.#filter(batch, header, (record) => this.#rules.keeps(record, areDeletesOver));
+    return yield* this.#filter(
+      batch,
+      header,
+      (record) => this.#rules.keeps(record, areDeletesOver),
+    );
   }
 
-  #filter(batch: Uint8Array, header: BatchHeader, keeps: (record: FilteredRecord) => boolean) {
+  *#filter(
+    batch: Uint8Array,
+    header: BatchHeader,
+    keeps: (record: FilteredRecord) => boolean,
+  ): Steps<Uint8Array | null> {
     const { nowMs, deleteRetentionMs, codecs } = this.#rules;
     const isHorizonDue = isControlBatch(header);
     const horizonMs = Math.min(nowMs + deleteRetentionMs, Number.MAX_SAFE_INTEGER);
-    const left = filterBatch(batch, header, { keeps, horizonMs, isHorizonDue, codecs });
+    const left = yield* filterBatch(batch, header, { keeps, horizonMs, isHorizonDue, codecs });
     if (left === null || left === batch || left.length <= this.#rules.batchBytesMax) return left;
     this.unreadable++;
     return batch;
@@ -80,13 +95,13 @@ export class BatchCleaner {
    * A marker stays while its transaction has a batch left, then until its horizon. One that is needed keeps its
    * record: without it a restart would not know the epoch that fences.
    */
-  #control(batch: Uint8Array, header: BatchHeader): Uint8Array | null {
+  *#control(batch: Uint8Array, header: BatchHeader): Steps<Uint8Array | null> {
     const marker = readMarker(batch);
     // Without its record it only bridged a hole; other types of control records stay.
     if (marker === null) return header.recordCount === 0 && !this.#isNeeded(header) ? null : batch;
     if (!this.#transactions.onMarker(header, marker)) return batch;
     const horizonMs = deleteHorizonOf(header);
-    if (horizonMs === null) return this.#filter(batch, header, () => true);
+    if (horizonMs === null) return yield* this.#filter(batch, header, () => true);
     return this.#rules.nowMs >= horizonMs && !this.#isNeeded(header) ? null : batch;
   }
 

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { streamEpoch } from "../../lib/brand.ts";
 import { toUtf8 } from "../../lib/bytes.ts";
+import { isFault } from "../../lib/errors.ts";
+import { CLEAN_STEP_RECORDS } from "../../lib/limits.ts";
 import { assignOffsets, buildBatch, readBatchHeader } from "../../protocol/record_batch.ts";
 import { endOffset } from "../../storage/stream_record.ts";
 import { createMemoryStreams } from "../../../tests/support/memory_streams.ts";
@@ -51,6 +53,67 @@ test("a pass lets others have their turn between batches that take long, not onl
   }).map();
   assert.ok(paced[0]! > 0);
   assert.ok(paced.slice(1).length >= 2 && paced.slice(1).every((bytes) => bytes === 0));
+});
+
+test("within a batch that inflates to many records others have their turn too, and the pass can be stopped", async () => {
+  let monotonicMs = 0;
+  const clock = { nowMs: () => 5, monotonicMs: () => (monotonicMs += 15), after: () => () => {} };
+  const env = testEnv({ clock });
+  const steps = 8;
+  const log = await createMemoryStreams().create(EPOCH);
+  const state = new LogState([new Segment(0, 0)], new LeaderEpochs(), 0, 0);
+  const batch = buildBatch({
+    records: Array.from({ length: steps * CLEAN_STEP_RECORDS }, (_, i) => {
+      const key = toUtf8(`${i % 10}`);
+      return { key, value: key, headers: [], timestampMs: 5 };
+    }),
+    codec: "zstd",
+    codecs: env.codecs,
+  });
+  assignOffsets(batch, 0, 1);
+  await log.append(steps * CLEAN_STEP_RECORDS, batch).durable;
+  state.learn(readBatchHeader(batch), batch, DEFAULT_LOG_CONFIG, 0);
+  const stop = new AbortController();
+  let turns = 0;
+  let turnsMax = Infinity;
+  const passOf = () =>
+    new CleanPass({
+      env,
+      config: DEFAULT_LOG_CONFIG,
+      state,
+      view: new LogView(log, state.segments),
+      txn: () => null,
+      segments: state.segments,
+      firstDirty: 0,
+      mapBytesMax: 2 ** 20,
+      nowMs: 5,
+      signal: stop.signal,
+      pace(bytes) {
+        if (bytes === 0 && ++turns === turnsMax) stop.abort();
+        return Promise.resolve();
+      },
+    });
+  const pass = passOf();
+  const mapped = await pass.map();
+  // Checked, then mapped; every second look at this clock finds that it was long.
+  assert.ok(turns >= steps, `${turns} turns while mapping`);
+  turns = 0;
+  const writing = createMemoryStreams();
+  const part = new CleanedPart(".cleaned.1", await writing.create(EPOCH), null);
+  const rules = { segmentBytes: 2 ** 30, holeOffsetsMax: 2 ** 30 };
+  const writer = new CleanWriter({
+    part,
+    base: 0,
+    ...rules,
+    clock: env.clock,
+    signal: stop.signal,
+  });
+  await pass.rewrite(mapped, writer);
+  assert.ok(turns >= steps, `${turns} turns while rewriting`);
+  const [left] = writing.records(part.log.streamId);
+  assert.equal(readBatchHeader(left!.payload).recordCount, 10);
+  [turns, turnsMax] = [0, 3];
+  await assert.rejects(passOf().map(), (error) => isFault(error, "aborted"));
 });
 
 test("holes are bridged by headers before a record covers too many offsets, pass after pass", async () => {

@@ -9,7 +9,12 @@ import { FaultError } from "../../lib/errors.ts";
 import { CLEAN_READ_BYTES, CLEAN_TURN_MS, PAYLOAD_BYTES_MAX } from "../../lib/limits.ts";
 import { partitionPoint } from "../../lib/partition_point.ts";
 import { readMarker } from "../../protocol/control_record.ts";
-import { emptiedBatch, type FilteredRecord, filteredRecords } from "../../protocol/filter_batch.ts";
+import {
+  eachRecord,
+  emptiedBatch,
+  type FilteredRecord,
+  type Steps,
+} from "../../protocol/filter_batch.ts";
 import {
   type BatchHeader,
   isControlBatch,
@@ -62,6 +67,7 @@ export class CleanPass {
   #mappedTo: Offset;
   #bytesRead = 0;
   #unreadable = 0;
+  #turnBeganMs = 0;
 
   constructor(options: CleanPassOptions) {
     this.#options = options;
@@ -87,31 +93,33 @@ export class CleanPass {
     const transactions = new TransactionTracker();
     const end = segments.at(-1)!.endOffset;
     for await (const record of this.#records(firstDirty, end, transactions)) {
-      if (!this.#mapBatch(record.payload, transactions)) break;
+      if (!await this.#inTurns(this.#mapBatch(record.payload, transactions))) break;
     }
     const count = partitionPoint(segments.length, (i) => segments[i]!.baseOffset < this.#mappedTo);
     return segments.slice(0, count);
   }
 
   /** False when the map is full. */
-  #mapBatch(batch: Uint8Array, transactions: TransactionTracker): boolean {
+  *#mapBatch(batch: Uint8Array, transactions: TransactionTracker): Steps<boolean> {
     const header = readBatchHeader(batch);
     if (isControlBatch(header)) {
       const marker = readMarker(batch);
       if (marker !== null) transactions.onMarker(header, marker);
-    } else if (!transactions.onData(header) && !this.#mapKeys(batch, header)) return false;
+    } else if (!transactions.onData(header) && !(yield* this.#mapKeys(batch, header))) return false;
     this.#mappedTo = lastOffset(header) + 1;
     return true;
   }
 
-  #mapKeys(batch: Uint8Array, header: BatchHeader): boolean {
+  *#mapKeys(batch: Uint8Array, header: BatchHeader): Steps<boolean> {
+    const { env, firstDirty } = this.#options;
     try {
-      for (const { key, offset } of filteredRecords(batch, header, this.#options.env.codecs)) {
-        if (key === null || offset < this.#options.firstDirty) continue;
+      return yield* eachRecord(batch, header, env.codecs, ({ key, offset }) => {
+        if (key === null || offset < firstDirty) return true;
         if (this.#map.isFull) return false;
         this.#map.put(key, offset);
         this.#mappedTo = offset + 1;
-      }
+        return true;
+      });
     } catch (error) {
       // It stays in the log as it is, and makes nothing else old.
       if (!isUnreadable(error)) throw error;
@@ -150,7 +158,7 @@ export class CleanPass {
       }
       while (segments[at]!.endOffset <= lastOffset(header)) at++;
       // Asked for each batch, since it follows transactions; what lies below the log start goes all the same.
-      const cleaned = cleaner.clean(payload, header);
+      const cleaned = await this.#inTurns(cleaner.clean(payload, header));
       const left = lastOffset(header) < logStartOffset ? null : cleaned;
       if (left !== null) await writer.write(left, segments[at]!);
       gone = left === null ? header : null;
@@ -159,19 +167,24 @@ export class CleanPass {
     this.#unreadable = cleaner.unreadable;
   }
 
-  /** A few KiB may inflate to many MiB: others have their turn when batches have taken long. */
-  async *#inTurns(records: readonly StreamRecord[]): AsyncGenerator<StreamRecord, void, undefined> {
-    const { env: { clock }, signal, pace } = this.#options;
-    stopIf(signal);
-    let beganMs = clock.monotonicMs();
-    for (const record of records) {
-      if (clock.monotonicMs() - beganMs > CLEAN_TURN_MS) {
-        await pace(0);
-        stopIf(signal);
-        beganMs = clock.monotonicMs();
-      }
-      yield record;
+  /**
+   * A few KiB may inflate to many MiB: others have their turn when work has taken long, within a batch too. Only what
+   * a codec does in one call is not divided.
+   */
+  async #inTurns<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      await this.#turn();
+      const step = steps.next();
+      if (step.done === true) return step.value;
     }
+  }
+
+  async #turn(): Promise<void> {
+    const { env: { clock }, signal, pace } = this.#options;
+    if (clock.monotonicMs() - this.#turnBeganMs <= CLEAN_TURN_MS) return;
+    await pace(0);
+    stopIf(signal);
+    this.#turnBeganMs = clock.monotonicMs();
   }
 
   /** The log in reads of bounded size; before each, its aborted transactions are made known. */
@@ -180,7 +193,7 @@ export class CleanPass {
     to: Offset,
     transactions: TransactionTracker,
   ): AsyncGenerator<StreamRecord, void, undefined> {
-    const { view, state, txn, signal, pace } = this.#options;
+    const { env: { clock }, view, state, txn, signal, pace } = this.#options;
     const { aborted } = state;
     for (let start = from; start < to;) {
       const records = await view.fetch(start, to, { bytesMax: CLEAN_READ_BYTES, signal });
@@ -193,7 +206,9 @@ export class CleanPass {
       const bytes = records!.reduce((sum, { payload }) => sum + payload.length, 0);
       this.#bytesRead += bytes;
       await pace(bytes);
-      yield* this.#inTurns(records!);
+      stopIf(signal);
+      this.#turnBeganMs = clock.monotonicMs();
+      yield* records!;
       start = end;
     }
   }

@@ -8,14 +8,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { readRecords } from "../../protocol/record.ts";
 import { readBatchHeader } from "../../protocol/record_batch.ts";
-import {
-  ALL,
-  COMPACT,
-  loseSnapshots,
-  type Pair,
-  pairs,
-  text,
-} from "../../../tests/support/compacted_log.ts";
+import { ALL, COMPACT, type Pair, pairs, text } from "../../../tests/support/compacted_log.ts";
+import { loseSnapshots } from "../../../tests/support/log_damage.ts";
 import {
   accepted,
   appendMarker,

@@ -27,11 +27,11 @@ import {
   ALL,
   COMPACT,
   headers,
-  loseSnapshots,
   pairs,
   records,
   roll,
 } from "../../../tests/support/compacted_log.ts";
+import { loseSnapshots } from "../../../tests/support/log_damage.ts";
 
 test("the newest record of each key stays, with its offset, value, headers and time", async () => {
   const h = await createHarness(COMPACT);

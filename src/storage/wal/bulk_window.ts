@@ -245,7 +245,7 @@ export class BulkWindow {
       if (isTooOld(this.#proof, this.#now())) return this.#confirm();
       this.#entries.shift();
       this.#acknowledgedTo = head.bulk.slot + 1;
-      if (head.sentAt !== null) this.#proof = newer(this.#proof, head.sentAt);
+      if (head.sentAt !== null) this.#proof = newer(head.sentAt, this.#proof);
       this.#options.onAcknowledged(head.bulk);
       head.bulk.resolve();
     }

@@ -23,4 +23,6 @@ test("the later proof wins", () => {
   const later = { monotonicMs: 1, wallMs: -5, storeMs: null };
   assert.equal(newer(ZERO, later), later);
   assert.equal(newer(later, ZERO), later);
+  const jumped = { ...ZERO, wallMs: 13 * HOUR_MS };
+  assert.equal(newer(ZERO, jumped), jumped, "the second one, when no time passed");
 });

@@ -28,6 +28,7 @@ export function isTooOld(proof: Moment, now: Moment): boolean {
   return ageMs(proof, now) > WAL_EVIDENCE_AGE_MS_MAX;
 }
 
+/** The second one where the clock stood still between them: the other clocks may have jumped meanwhile. */
 export function newer(a: Moment, b: Moment): Moment {
-  return b.monotonicMs > a.monotonicMs ? b : a;
+  return b.monotonicMs >= a.monotonicMs ? b : a;
 }

@@ -7,12 +7,11 @@ import {
   CompressionCodecs,
   CompressionTypes,
   ConfigResourceTypes,
-  Kafka,
   type KafkaMessage,
-  logLevel,
   type ProducerConfig,
 } from "kafkajs";
 import { createCodecs } from "../../../src/adapters/codecs.ts";
+import { kafkajsAt } from "../../support/clients.ts";
 import type { CodecName } from "../../../src/env/codecs.ts";
 import {
   behaviour,
@@ -44,10 +43,9 @@ plug(CompressionTypes.Snappy, "snappy");
 plug(CompressionTypes.LZ4, "lz4");
 plug(CompressionTypes.ZSTD, "zstd");
 
-const kafka = new Kafka({
-  brokers: [BOOTSTRAP],
-  logLevel: logLevel.NOTHING,
-  retry: { initialRetryTime: 50, retries: 10, maxRetryTime: 500 },
+const kafka = kafkajsAt(BOOTSTRAP, {
+  // As it comes: consumers that fail start again.
+  retry: { retries: 10, maxRetryTime: 500, restartOnFailure: () => Promise.resolve(true) },
 });
 const admin: Admin = kafka.admin();
 

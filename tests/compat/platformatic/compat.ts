@@ -13,6 +13,7 @@ import {
   stringDeserializers,
   stringSerializers,
 } from "@platformatic/kafka";
+import { platformaticAt } from "../../support/clients.ts";
 import {
   behaviour,
   BOOTSTRAP,
@@ -27,7 +28,7 @@ import {
   version,
 } from "../program.ts";
 
-const base = { clientId: "compat", bootstrapBrokers: [BOOTSTRAP], retries: 20, retryDelay: 100 };
+const base = platformaticAt(BOOTSTRAP, "compat");
 const admin = new Admin(base);
 
 async function make(name: string, partitions = 1): Promise<string> {
@@ -252,7 +253,13 @@ async function groups(): Promise<void> {
 const NOBODY = { producerId: -1n, producerEpoch: -1 };
 
 function transactional(name: string) {
-  return producer({ transactionalId: `${RUN}-${name}`, idempotent: true, ...NOBODY });
+  return producer({
+    transactionalId: `${RUN}-${name}`,
+    idempotent: true,
+    // It is the time-out of transactions too; two groups form while one is open, and each takes over 3 s.
+    timeout: 60_000,
+    ...NOBODY,
+  });
 }
 
 async function transactions(): Promise<void> {

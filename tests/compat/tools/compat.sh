@@ -97,6 +97,24 @@ transactions() {
   wait "$open" 2>/dev/null
 }
 
+# Reads from the start, and leaves its group behind for the tool that moves and deletes it.
+console_share_consumer() {
+  local configs=kafka.admin.ConfigCommand
+  tool $configs "${at[@]}" --alter --entity-type groups --entity-name "$run-share" --add-config share.auto.offset.reset=earliest
+  tool $kafka_tools.consumer.ConsoleShareConsumer "${at[@]}" --topic "$run-verify" --group "$run-share" --max-messages 200 \
+    --timeout-ms 30000 | sort -n | uniq | grep -c '^[0-9][0-9]*$'
+}
+
+share_groups() {
+  local groups=$kafka_tools.consumer.group.ShareGroupCommand
+  tool $groups "${at[@]}" --list
+  tool $groups "${at[@]}" --describe --group "$run-share" --state
+  tool $groups "${at[@]}" --describe --group "$run-share" --verbose
+  tool $groups "${at[@]}" --group "$run-share" --topic "$run-verify" --reset-offsets --to-earliest --execute
+  tool $groups "${at[@]}" --delete-offsets --group "$run-share" --topic "$run-verify"
+  tool $groups "${at[@]}" --delete --group "$run-share"
+}
+
 verifiable_producer() {
   tool $kafka_tools.VerifiableProducer --bootstrap-server "$broker" --topic "$run-verify" --max-messages 200 --acks -1
 }
@@ -136,6 +154,11 @@ expect '"name":"tool_data".*"acked":200|"acked":200'
 behaviour kafka-verifiable-producer verifiable_producer
 expect '"name":"records_consumed".*"count":' '"name":"offsets_committed".*"success":true'
 behaviour kafka-verifiable-consumer verifiable_consumer
+expect 'Completed updating config for group' '^200$'
+behaviour kafka-console-share-consumer console_share_consumer
+expect "$run-share" "$run-share .*Empty" "$run-verify +0 .*[0-9]" "$run-share +$run-verify +0 +0" "Successful" \
+  "Deletion of requested share groups .* was successful"
+behaviour kafka-share-groups share_groups
 expect "$run-verify +(Classic|Consumer)"
 behaviour kafka-groups tool $kafka_tools.GroupsCommand "${at[@]}" --list
 expect '^20000 records sent'

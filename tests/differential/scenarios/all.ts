@@ -7,6 +7,8 @@ import { CONSUMER_GROUPS } from "./consumer_groups.ts";
 import { FETCH } from "./fetch.ts";
 import { GROUPS } from "./groups.ts";
 import { PRODUCE } from "./produce.ts";
+import { SHARE_FETCH } from "./share_fetch.ts";
+import { SHARE_GROUPS } from "./share_groups.ts";
 import { TRANSACTIONS } from "./transactions.ts";
 import { TOPICS } from "./topics.ts";
 
@@ -20,4 +22,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CONSUMER_GROUPS,
   ...TRANSACTIONS,
   ...ADMIN,
+  ...SHARE_GROUPS,
+  ...SHARE_FETCH,
 ];

@@ -35,6 +35,12 @@ interface Kept {
   readonly boundary: number;
 }
 
+/** How far the store's clock was off, and since when. */
+interface ClockSet {
+  readonly atMs: number;
+  readonly skewMs: number;
+}
+
 /** Whether an id without a row can still become one, or is still to be swept. */
 function isReserved({ idBlocks }: State, id: ObjectId): boolean {
   return [...idBlocks.values()].some(({ from, to, purged }) =>
@@ -46,7 +52,7 @@ export class LeakChecker {
   readonly #world: World;
   readonly #store: SimStore;
   readonly #clusterId: string;
-  readonly #metadata: MetadataChecker;
+  readonly #metadata: Pick<MetadataChecker, "state">;
   /** Age past which the deletion of what is garbage is overdue. */
   readonly #collectedMs: number;
   /**
@@ -54,12 +60,16 @@ export class LeakChecker {
    * through its own replacement, and the purge of its ids: only an audit finds such an object.
    */
   readonly #late = new Set<string>();
+  /** When an entry came to be: true time, and how far off the store's clock was. */
+  readonly #made = new Map<string, ClockSet>();
+  /** Each setting of the store's clock, since when. */
+  readonly #clock: ClockSet[] = [];
 
   constructor(
     world: World,
     store: SimStore,
     clusterId: string,
-    metadata: MetadataChecker,
+    metadata: Pick<MetadataChecker, "state">,
     isReplaced: (process: SimProcess) => boolean = () => false,
     lookMs = COLLECT_INTERVAL_MS,
   ) {
@@ -68,8 +78,12 @@ export class LeakChecker {
     this.#store = store;
     this.#clusterId = clusterId;
     this.#metadata = metadata;
+    store.onAsked(() => this.#noteClock());
     store.onLanded(({ key, process, isLate, bytes }) => {
       if (bytes === null) return;
+      if (parseLogKey(clusterId, key) !== null) {
+        this.#made.set(key, { atMs: world.nowMs, skewMs: store.skewMs });
+      }
       if (isLate || isReplaced(process)) this.#late.add(key);
       else this.#late.delete(key);
     });
@@ -131,8 +145,14 @@ export class LeakChecker {
   async checkCollected(): Promise<void> {
     await this.check();
     const { objects, idBlocks, nodes } = this.#metadata.state;
-    for (const { objectId, destroyedAt } of objects.values()) {
-      if (destroyedAt === null || !await this.#isOverdue(destroyedAt)) continue;
+    const destroyed = [...objects.values()]
+      .flatMap(({ objectId, destroyedAt }) =>
+        destroyedAt === null ? [] : [{ objectId, destroyedAt }]
+      )
+      .toSorted((a, b) => a.destroyedAt - b.destroyedAt);
+    for (const { objectId, destroyedAt } of destroyed) {
+      // It deletes in the order of entries: where the store's clock was put back, an older one may look younger.
+      if (!this.#isOverdue(destroyedAt)) break;
       this.#world.violated(
         `I11: object ${objectId} is destroyed at ${destroyedAt} and still there`,
       );
@@ -140,7 +160,7 @@ export class LeakChecker {
     for (const { nodeId, epoch, sweptAt } of idBlocks.values()) {
       const current = nodes.get(nodeId)?.epoch;
       if (sweptAt !== null || current === undefined || current === epoch) continue;
-      if (!await this.#isOverdue(current as number as Position)) continue;
+      if (!this.#isOverdue(current as number as Position)) continue;
       this.#world.violated(`I11: ids of dead epoch ${epoch} are not swept`);
     }
   }
@@ -162,9 +182,24 @@ export class LeakChecker {
     }
   }
 
-  async #isOverdue(since: Position): Promise<boolean> {
-    const entry = await this.#store.bucket.get(logKey(this.#clusterId, since));
-    return entry === null || entry.storeNowMs - entry.lastModifiedMs > this.#collectedMs;
+  #noteClock(): void {
+    const { skewMs } = this.#store;
+    if (this.#clock.at(-1)?.skewMs !== skewMs) {
+      this.#clock.push({ atMs: this.#world.nowMs, skewMs });
+    }
+  }
+
+  /**
+   * The collector asks for an entry's age once and lets it grow by its own clock: it may have asked when the
+   * store's clock was behind what it was when the entry was made, and then it waits for longer.
+   */
+  #isOverdue(since: Position): boolean {
+    this.#noteClock();
+    const made = this.#made.get(logKey(this.#clusterId, since));
+    if (made === undefined) return true;
+    const skewsMs = this.#clock.filter(({ atMs }) => atMs >= made.atMs).map((one) => one.skewMs);
+    const behindMs = made.skewMs - Math.min(made.skewMs, ...skewsMs);
+    return this.#world.nowMs - made.atMs - behindMs > this.#collectedMs;
   }
 
   /** Why nobody will ever delete it; null when it is as it should be. */

@@ -12,6 +12,8 @@ interface Seat {
   /** Of each topic the last one goes first when something has to go. */
   readonly held: Map<Uuid, number[]>;
   count: number;
+  /** No topic has more of its partitions here. */
+  peak: number;
 }
 
 function give(seat: Seat, topicId: Uuid, partition: number): void {
@@ -19,6 +21,7 @@ function give(seat: Seat, topicId: Uuid, partition: number): void {
   if (held === undefined) seat.held.set(topicId, [partition]);
   else held.push(partition);
   seat.count += 1;
+  seat.peak = Math.max(seat.peak, held?.length ?? 1);
 }
 
 function take(seat: Seat, topicId: Uuid): number {
@@ -33,7 +36,7 @@ function take(seat: Seat, topicId: Uuid): number {
 function seatsOf({ members, topics }: AssignorInput): { seats: Seat[]; free: Map<Uuid, number[]> } {
   const taken = new Map<Uuid, Set<number>>();
   const seats = members.toSorted((a, b) => a.memberId < b.memberId ? -1 : 1)
-    .map((member): Seat => ({ member, held: new Map(), count: 0 }));
+    .map((member): Seat => ({ member, held: new Map(), count: 0, peak: 0 }));
   for (const seat of seats) {
     for (const [topicId, partitions] of seat.member.current) {
       const total = topics.get(topicId) ?? 0;
@@ -59,9 +62,12 @@ function seatsOf({ members, topics }: AssignorInput): { seats: Seat[]; free: Map
 /** Seats by what they hold: the least loaded one is found without a look at all. */
 class Loads {
   readonly #levels: Set<Seat>[] = [];
+  /** No level below the first, or above the second, has a seat. */
+  #least = 0;
+  #most = 0;
 
   constructor(seats: readonly Seat[]) {
-    for (const seat of seats) this.#level(seat.count).add(seat);
+    for (const seat of seats) this.#put(seat);
   }
 
   #level(count: number): Set<Seat> {
@@ -69,16 +75,23 @@ class Loads {
     return this.#levels[count]!;
   }
 
+  #put(seat: Seat): void {
+    this.#level(seat.count).add(seat);
+    this.#least = Math.min(this.#least, seat.count);
+    this.#most = Math.max(this.#most, seat.count);
+  }
+
   change(seat: Seat, work: () => void): void {
     this.#level(seat.count).delete(seat);
     work();
-    this.#level(seat.count).add(seat);
+    this.#put(seat);
   }
 
   get range(): { readonly least: number; readonly most: number } {
-    const least = this.#levels.findIndex((level) => level.size > 0);
-    const most = this.#levels.findLastIndex((level) => level.size > 0);
-    return { least, most };
+    // Counts change by one, so that these are found after a step or two.
+    while (this.#level(this.#least).size === 0) this.#least++;
+    while (this.#level(this.#most).size === 0) this.#most--;
+    return { least: this.#least, most: this.#most };
   }
 
   at(count: number): ReadonlySet<Seat> {
@@ -112,9 +125,14 @@ function isAlike(members: readonly AssignorMember[]): boolean {
 /** The topic that a seat has the most partitions of: giving from it keeps topics spread. */
 function largestTopic(seat: Seat): Uuid {
   let best: Uuid | null = null;
+  let most = 0;
   for (const [topicId, held] of seat.held) {
-    if (best === null || held.length > seat.held.get(best)!.length) best = topicId;
+    if (held.length <= most) continue;
+    best = topicId;
+    most = held.length;
+    if (most === seat.peak) break;
   }
+  seat.peak = most;
   return best!;
 }
 

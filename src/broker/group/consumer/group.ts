@@ -167,13 +167,44 @@ export function namesOf({ regexes }: ConsumerGroup, { profile }: ConsumerMember)
   return names;
 }
 
+/** A member for each different subscription: of many members most say the same, and share what they say. */
+export function* oneOfEach({ members }: ConsumerGroup): Generator<ConsumerMember, void> {
+  const seen = new Map<readonly string[], Set<string | null>>();
+  for (const member of members.values()) {
+    const { topicNames, topicRegex } = member.profile;
+    const known = seen.get(topicNames);
+    if (known?.has(topicRegex) === true) continue;
+    if (known === undefined) seen.set(topicNames, new Set([topicRegex]));
+    else known.add(topicRegex);
+    yield member;
+  }
+}
+
+/** The names as another member has them already, if one does: equal lists are one list. */
+export function sharedNames(
+  members: Iterable<ConsumerMember>,
+  names: readonly string[],
+): readonly string[] {
+  let compared: readonly string[] | null = null;
+  for (const { profile: { topicNames } } of members) {
+    if (topicNames === compared) continue;
+    compared = topicNames;
+    if (isSameNames(topicNames, names)) return topicNames;
+  }
+  return names;
+}
+
+export function isSameNames(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((name, at) => b[at] === name));
+}
+
 /** For one topic or many: members and their names are looked at once, when the first one is asked for. */
 export function subscriptionTo(group: ConsumerGroup): (topic: string) => boolean {
   let names: Set<string> | null = null;
   return (topic) => {
     if (names === null) {
       names = new Set();
-      for (const member of group.members.values()) {
+      for (const member of oneOfEach(group)) {
         for (const name of namesOf(group, member)) names.add(name);
       }
     }

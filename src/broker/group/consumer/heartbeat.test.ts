@@ -54,6 +54,7 @@ class Table {
       resolved: (pattern) => this.resolved.get(pattern),
       assignors: ["uniform", "range"],
       membersMax: this.membersMax,
+      isFrozen: false,
     };
   }
 

@@ -10,11 +10,13 @@ import {
   type ConsumerGroup,
   type ConsumerMember,
   type ConsumerRefused,
+  isSameNames,
   JOIN,
   LEFT_FOR_A_WHILE,
   NEW_PLACE,
   type Profile,
   refused,
+  sharedNames,
   staticMemberOf,
   withMember,
 } from "./group.ts";
@@ -68,7 +70,7 @@ export function heartbeat(
   const found = find(group, request);
   if (!found.ok) return found;
   const { memberId, epoch, owned } = request;
-  const profile = profileOf(found.member?.profile, request);
+  const profile = profileOf(found.member?.profile, request, group);
   const asksForAll = epoch === JOIN || isFull(request);
   return spoken(found, { memberId, profile, owned, asksForAll }, world, isStale);
 }
@@ -98,7 +100,8 @@ export function spoken(
   let next = wants || isStale || group.epoch === 0
     ? refreshed(group, world, wants || group.epoch === 0)
     : group;
-  if (next.epoch > next.targetEpoch || found.isReplaced) next = withTarget(next, world);
+  const isBehind = next.epoch > next.targetEpoch || found.isReplaced;
+  if (isBehind && !world.isFrozen) next = withTarget(next, world);
   next = stepped(next, memberId, owned);
   const member = next.members.get(memberId)!;
   const isTold = asksForAll || !isSame(before?.place.assigned ?? NOTHING, member.place.assigned);
@@ -209,8 +212,14 @@ function speakerError(
 }
 
 /** The very same profile when the request says nothing new. */
-function profileOf(known: Profile | undefined, request: HeartbeatRequest): Profile {
-  const names = request.topicNames === null ? null : [...new Set(request.topicNames)].toSorted();
+function profileOf(
+  known: Profile | undefined,
+  request: HeartbeatRequest,
+  { members }: ConsumerGroup,
+): Profile {
+  const names = request.topicNames === null
+    ? null
+    : sharedNames(members.values(), [...new Set(request.topicNames)].toSorted());
   const next: Profile = {
     instanceId: request.instanceId ?? known?.instanceId ?? null,
     rackId: request.rackId ?? known?.rackId ?? null,
@@ -225,10 +234,6 @@ function profileOf(known: Profile | undefined, request: HeartbeatRequest): Profi
   return known !== undefined && isSameProfile(known, next) ? known : next;
 }
 
-function sameNames(a: readonly string[], b: readonly string[]): boolean {
-  return a === b || (a.length === b.length && a.every((name, at) => b[at] === name));
-}
-
 function isSameClassic(a: ClassicSide | null, b: ClassicSide | null): boolean {
   if (a === null || b === null) return a === b;
   return a.sessionTimeoutMs === b.sessionTimeoutMs && sameProtocols(a.protocols, b.protocols);
@@ -238,13 +243,13 @@ export function isSameProfile(a: Profile, b: Profile): boolean {
   return isSameClassic(a.classic, b.classic) && a.instanceId === b.instanceId &&
     a.rackId === b.rackId && a.clientId === b.clientId &&
     a.clientHost === b.clientHost && a.topicRegex === b.topicRegex && a.assignor === b.assignor &&
-    a.rebalanceTimeoutMs === b.rebalanceTimeoutMs && sameNames(a.topicNames, b.topicNames);
+    a.rebalanceTimeoutMs === b.rebalanceTimeoutMs && isSameNames(a.topicNames, b.topicNames);
 }
 
 /** Whether the group has to be assigned anew for the member's sake. */
 function wantsOther(known: Profile | undefined, next: Profile): boolean {
   if (known === next) return false;
-  const topicsChanged = !sameNames(known?.topicNames ?? [], next.topicNames) ||
+  const topicsChanged = !isSameNames(known?.topicNames ?? [], next.topicNames) ||
     (known?.topicRegex ?? "") !== (next.topicRegex ?? "");
   return topicsChanged || (known !== undefined && known.assignor !== next.assignor);
 }

@@ -19,7 +19,7 @@ import {
   consumerGroupTargetAssignmentMetadataKey,
   consumerGroupTargetAssignmentMetadataValue,
 } from "../../../protocol/message/consumer_group_records.ts";
-import type { KeyValue } from "../records.ts";
+import type { KeyValue } from "../../shard/shard_log.ts";
 import { type Assignment, assignmentOf, listOf, NOTHING } from "./assignment.ts";
 import {
   type ClassicSide,
@@ -30,6 +30,7 @@ import {
   type PlaceState,
   type Profile,
   type Resolved,
+  sharedNames,
 } from "./group.ts";
 
 const STATES: readonly PlaceState[] = ["stable", "unrevoked", "unreleased"];
@@ -239,7 +240,7 @@ function applyMember(draft: Draft, memberId: string, value: Uint8Array | null): 
     rackId: stored.rackId,
     clientId: stored.clientId,
     clientHost: stored.clientHost,
-    topicNames: stored.subscribedTopicNames,
+    topicNames: sharedNames(draft.members.values(), stored.subscribedTopicNames),
     topicRegex: stored.subscribedTopicRegex,
     rebalanceTimeoutMs: stored.rebalanceTimeoutMs,
     assignor: stored.serverAssignor,

@@ -3,30 +3,25 @@
  * classic ones. A group of one kind that takes the place of the other is written before the tombstone of
  * the other, so that a reload tells this from a group that was deleted with its offsets.
  */
-import type { Env } from "../../../env/env.ts";
 import { isFault } from "../../../lib/errors.ts";
-import type { PartitionLog } from "../../../log/partition_log.ts";
 import { decodeConsumerGroupKey } from "../../../protocol/message/consumer_group_records.ts";
 import { joinError, prepareRebalance, removeAllWaiting } from "../rebalance.ts";
 import { createGroup, type GroupHost } from "../group.ts";
 import type { GroupEntry } from "../group_entry.ts";
-import { groupRecord, groupTombstone, type KeyValue } from "../records.ts";
-import { appendRecords } from "../shard_log.ts";
+import { groupRecord, groupTombstone } from "../records.ts";
+import type { KeyValue } from "../../shard/shard_log.ts";
+import { appendTo, type EntryLogPort } from "../entry_log.ts";
 import { toClassicGroup, toConsumerGroup } from "./convert.ts";
 import { type ConsumerGroup, emptyGroup, isAllClassic } from "./group.ts";
 import { type ConsumerHost, LiveGroup, type LivePort } from "./live.ts";
 import { applyRecord, type Draft, emptyDraft, tombstonesOf } from "./records.ts";
 
-export interface ShardSidePort {
-  readonly env: Env;
-  readonly log: PartitionLog;
+export interface ShardSidePort extends EntryLogPort {
   readonly host: GroupHost;
   readonly consumers: ConsumerHost;
   find(groupId: string): GroupEntry | undefined;
   findOrCreate(groupId: string): GroupEntry;
   forget(groupId: string): void;
-  /** Ends the shard: only a reload can tell what is true. */
-  close(): void;
 }
 
 export class ShardSide {
@@ -68,11 +63,12 @@ export class ShardSide {
   }
 
   #begin(entry: GroupEntry, group: ConsumerGroup, written = group): LiveGroup {
-    const { host, consumers } = this.#shard;
+    const { env, host, consumers } = this.#shard;
     const port: LivePort = {
       monotonicMs: () => host.monotonicMs(),
       hasRoom: (bytes) => host.hasRoom(bytes),
       write: (records) => this.#write(entry, records),
+      note: (event, reason) => env.log.log("warn", event, { group: group.groupId, reason }),
     };
     entry.consumer = new LiveGroup(consumers, port, group, written);
     return entry.consumer;
@@ -85,6 +81,7 @@ export class ShardSide {
   of(groupId: string, canCreate: boolean): LiveGroup | null {
     const known = this.#shard.find(groupId);
     if (known !== undefined && known.consumer !== null) return known.consumer;
+    if (known !== undefined && known.share !== null) return null;
     if (!canCreate) return null;
     // Ids that were handed out and not used yet are no members: those who come with them are taken in.
     if (known === undefined || known.group.state === "Empty") {
@@ -114,7 +111,7 @@ export class ShardSide {
     const record = groupRecord(made);
     try {
       // Whoever is answered from here on waits for a later record.
-      this.#append(entry, [record, ...tombstonesOf(group)]).catch(() => {});
+      appendTo(this.#shard, entry, [record, ...tombstonesOf(group)]).catch(() => {});
     } catch (error) {
       // It stays as it is, and the next change tries again.
       if (isFault(error)) return;
@@ -131,7 +128,7 @@ export class ShardSide {
   async becomeClassic(entry: GroupEntry): Promise<void> {
     if (entry.consumer === null) return;
     const record = groupRecord(entry.group);
-    const stored = this.#append(entry, [record, ...tombstonesOf(entry.consumer.group)]);
+    const stored = appendTo(this.#shard, entry, [record, ...tombstonesOf(entry.consumer.group)]);
     entry.consumer = null;
     entry.record = record;
     await stored;
@@ -139,7 +136,8 @@ export class ShardSide {
 
   #write(entry: GroupEntry, records: readonly KeyValue[]): Promise<void> {
     const { record, consumer, group: { groupId } } = entry;
-    const stored = this.#append(
+    const stored = appendTo(
+      this.#shard,
       entry,
       record === null ? records : [...records, groupTombstone(groupId)],
     );
@@ -154,31 +152,5 @@ export class ShardSide {
     entry.group.state = "Dead";
     entry.record = null;
     entry.group = createGroup(entry.group.groupId, this.#shard.host.nowMs());
-  }
-
-  /** What memory says from here on. If the log takes it and then loses it, the shard ends. */
-  #append(entry: GroupEntry, records: readonly KeyValue[]): Promise<void> {
-    const { env, log } = this.#shard;
-    const before = log.logEndOffset;
-    try {
-      const { durable } = appendRecords(env, log, records);
-      entry.writes += 1;
-      return this.#settle(entry, durable);
-    } catch (error) {
-      // A part of it is in the log.
-      if (log.logEndOffset !== before) this.#shard.close();
-      throw error;
-    }
-  }
-
-  async #settle(entry: GroupEntry, durable: Promise<unknown>): Promise<void> {
-    try {
-      await durable;
-    } catch (error) {
-      this.#shard.close();
-      throw error;
-    } finally {
-      entry.writes -= 1;
-    }
   }
 }

@@ -7,7 +7,9 @@ import { type Assignment, isSame, NOTHING } from "./assignment.ts";
 import { type AssignorMember, assignorOf, ASSIGNORS } from "./assignors.ts";
 import {
   type ConsumerGroup,
+  type ConsumerMember,
   namesOf,
+  oneOfEach,
   type Resolved,
   type SubscribedTopic,
   type TopicView,
@@ -21,6 +23,8 @@ export interface World {
   /** Allowed ones, the default first. */
   readonly assignors: readonly string[];
   readonly membersMax: number;
+  /** A new target could not be stored: what was assigned stays, and topics are not looked at. */
+  readonly isFrozen: boolean;
 }
 
 const TWO_32 = 2 ** 32;
@@ -28,7 +32,7 @@ const TWO_32 = 2 ** 32;
 const HIGH_BITS = 20;
 
 /** 0 for no topics; equal for equal topics, whatever their order. */
-function hashOf(topics: Iterable<SubscribedTopic>): number {
+export function hashOf(topics: Iterable<SubscribedTopic>): number {
   const lines = [...topics].map(({ topicId, name, partitions }) =>
     `${topicId} ${name} ${partitions}`
   );
@@ -39,7 +43,7 @@ function hashOf(topics: Iterable<SubscribedTopic>): number {
 
 function subscribedTopics(group: ConsumerGroup, topics: TopicView): Map<string, SubscribedTopic> {
   const found = new Map<string, SubscribedTopic>();
-  for (const member of group.members.values()) {
+  for (const member of oneOfEach(group)) {
     for (const name of namesOf(group, member)) {
       const topic = found.has(name) ? undefined : topics.find(name);
       if (topic !== undefined) found.set(name, topic);
@@ -56,7 +60,7 @@ function sameTopics(a: Resolved | undefined, b: Resolved | undefined): boolean {
 /** Of the expressions in use, each as it is known now; what means the same stays the same value. */
 function regexesOf(group: ConsumerGroup, world: World): ReadonlyMap<string, Resolved> {
   const made = new Map<string, Resolved>();
-  for (const { profile } of group.members.values()) {
+  for (const { profile } of oneOfEach(group)) {
     const pattern = profile.topicRegex;
     if (pattern === null || pattern === "" || made.has(pattern)) continue;
     const known = group.regexes.get(pattern);
@@ -69,6 +73,7 @@ function regexesOf(group: ConsumerGroup, world: World): ReadonlyMap<string, Reso
 
 /** Looks at the topics again; the epoch rises if they changed, or if the caller knows of another reason. */
 export function refreshed(group: ConsumerGroup, world: World, changed: boolean): ConsumerGroup {
+  if (world.isFrozen) return changed ? { ...group, epoch: group.epoch + 1 } : group;
   const regexes = regexesOf(group, world);
   const moved = [...regexes].some(([pattern, topics]) => {
     const known = group.regexes.get(pattern);
@@ -80,17 +85,36 @@ export function refreshed(group: ConsumerGroup, world: World, changed: boolean):
   return isNew ? { ...next, metadataHash, epoch: group.epoch + 1 } : group;
 }
 
-/** The group with a target for its epoch. Members that take another's place take its part as well. */
-export function withTarget(group: ConsumerGroup, world: World): ConsumerGroup {
-  const topics = subscribedTopics(group, world.topics);
-  const members = [...group.members.values()].map((member): AssignorMember => {
+/** What members want of the topics; those who say the same get the same set. */
+function subscriptions(
+  group: ConsumerGroup,
+  topics: ReadonlyMap<string, SubscribedTopic>,
+): (member: ConsumerMember) => ReadonlySet<Uuid> {
+  const known = new Map<readonly string[], Map<string | null, ReadonlySet<Uuid>>>();
+  return (member) => {
+    const { topicNames, topicRegex } = member.profile;
+    const byRegex = known.get(topicNames) ?? new Map<string | null, ReadonlySet<Uuid>>();
+    known.set(topicNames, byRegex);
+    const made = byRegex.get(topicRegex);
+    if (made !== undefined) return made;
     const wanted = new Set<Uuid>();
     for (const name of namesOf(group, member)) {
       const topic = topics.get(name);
       if (topic !== undefined) wanted.add(topic.topicId);
     }
+    byRegex.set(topicRegex, wanted);
+    return wanted;
+  };
+}
+
+/** The group with a target for its epoch. Members that take another's place take its part as well. */
+export function withTarget(group: ConsumerGroup, world: World): ConsumerGroup {
+  const topics = subscribedTopics(group, world.topics);
+  const wantedBy = subscriptions(group, topics);
+  const members = [...group.members.values()].map((member): AssignorMember => {
     const { memberId, profile: { instanceId } } = member;
-    return { memberId, instanceId, topics: wanted, current: group.target.get(memberId) ?? NOTHING };
+    const current = group.target.get(memberId) ?? NOTHING;
+    return { memberId, instanceId, topics: wantedBy(member), current };
   });
   const sizes = new Map(
     [...topics.values()].map(({ topicId, partitions }) => [topicId, partitions]),
@@ -100,7 +124,7 @@ export function withTarget(group: ConsumerGroup, world: World): ConsumerGroup {
   return { ...group, target: keepingSame(group.target, made), targetEpoch: group.epoch };
 }
 
-function keepingSame(
+export function keepingSame(
   known: ReadonlyMap<string, Assignment>,
   made: ReadonlyMap<string, Assignment>,
 ): ReadonlyMap<string, Assignment> {

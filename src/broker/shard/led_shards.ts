@@ -2,19 +2,19 @@
  * The partitions of an internal topic that this node leads, each as a shard: state rebuilt from the partition's
  * log on first use, and let go when another node or another epoch leads it. Ids are spread by Java's hash.
  */
-import { sleep } from "../env/clock.ts";
-import { randomUuid } from "../env/random.ts";
-import { messageOf } from "../lib/errors.ts";
-import { GROUP_LOAD_WAIT_MS } from "../lib/limits.ts";
-import { SingleFlight } from "../lib/single_flight.ts";
-import { uuidOf } from "../lib/uuid.ts";
-import { partitionKey, type PartitionRow, type TopicRow } from "../controller/image.ts";
-import type { PartitionLog } from "../log/partition_log.ts";
-import type { ErrorName } from "../protocol/error_code.ts";
-import { FailurePauses } from "./failure_pauses.ts";
-import { faultToCode } from "./fault_to_code.ts";
-import type { BrokerServices } from "./handler.ts";
-import { javaHash } from "./java_hash.ts";
+import { sleep } from "../../env/clock.ts";
+import { randomUuid } from "../../env/random.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { GROUP_LOAD_WAIT_MS } from "../../lib/limits.ts";
+import { SingleFlight } from "../../lib/single_flight.ts";
+import { uuidOf } from "../../lib/uuid.ts";
+import { partitionKey, type PartitionRow, type TopicRow } from "../../controller/image.ts";
+import type { PartitionLog } from "../../log/partition_log.ts";
+import type { ErrorName } from "../../protocol/error_code.ts";
+import { FailurePauses } from "../failure_pauses.ts";
+import { faultToCode } from "../fault_to_code.ts";
+import type { BrokerServices } from "../handler.ts";
+import { javaHash } from "../java_hash.ts";
 
 export interface LedShard {
   readonly log: PartitionLog;
@@ -41,6 +41,8 @@ export interface LedShardsOptions<S extends LedShard> {
   readonly topic: string;
   /** The property that says how many partitions the topic gets. */
   readonly partitionsProperty: string;
+  /** Of the topic; compacted by key when absent. */
+  readonly topicConfigs?: Readonly<Record<string, string>>;
   readonly create: (log: PartitionLog) => S;
 }
 
@@ -165,7 +167,7 @@ export class LedShards<S extends LedShard> {
       name: this.#options.topic,
       partitions: config.integer(this.#options.partitionsProperty),
       replicationFactor: 1,
-      configs: { "cleanup.policy": "compact" },
+      configs: this.#options.topicConfigs ?? { "cleanup.policy": "compact" },
       internal: true,
     });
     if (!decided.ok && decided.reason !== "exists") return "COORDINATOR_NOT_AVAILABLE";

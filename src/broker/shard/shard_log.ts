@@ -1,15 +1,58 @@
 /** How a shard's records get into its log, plain or as part of a producer's transaction, and back out of it. */
 import type { Env } from "../../env/env.ts";
 import { FaultError } from "../../lib/errors.ts";
-import { GROUP_LOAD_BYTES } from "../../lib/limits.ts";
+import { GROUP_BATCH_BYTES, GROUP_LOAD_BYTES, GROUP_RECORDS_PER_BATCH } from "../../lib/limits.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import {
+  BATCH_HEADER_BYTES,
   type BatchInput,
   buildBatch,
   lastOffset,
   readBatchHeader,
 } from "../../protocol/record_batch.ts";
-import { batchesOf, type KeyValue } from "./records.ts";
+
+export interface KeyValue {
+  readonly key: Uint8Array;
+  /** Null is a tombstone. */
+  readonly value: Uint8Array | null;
+}
+
+export function bytesOf({ key, value }: KeyValue): number {
+  return key.length + (value?.length ?? 0);
+}
+
+/** At most: what a record takes up in a batch beside its key and its value. */
+const RECORD_HEAD_BYTES = 32;
+
+/** Throws `too-large` before anything is appended: what comes in several batches is taken whole or not at all. */
+function checkSizes({ config }: PartitionLog, records: readonly KeyValue[]): void {
+  const bytesMax = config.messageBytesMax - BATCH_HEADER_BYTES - RECORD_HEAD_BYTES;
+  for (const record of records) {
+    const bytes = bytesOf(record);
+    if (bytes <= bytesMax) continue;
+    const message = `Cannot store a record of ${bytes} bytes: max.message.bytes of its topic is ` +
+      `${config.messageBytesMax}`;
+    throw new FaultError("too-large", message, { retriable: false });
+  }
+}
+
+/** In order, each within the limits of one batch; a larger record goes alone. */
+export function batchesOf(records: readonly KeyValue[]): KeyValue[][] {
+  const batches: KeyValue[][] = [];
+  let bytes = Infinity;
+  for (const record of records) {
+    const size = bytesOf(record);
+    const last = batches.at(-1);
+    if (bytes + size > GROUP_BATCH_BYTES || last?.length === GROUP_RECORDS_PER_BATCH) {
+      batches.push([record]);
+      bytes = size;
+    } else {
+      last?.push(record);
+      bytes += size;
+    }
+  }
+  return batches;
+}
 
 export interface RecordsAppended {
   /** Offset of the first record; the others follow side by side. */
@@ -37,6 +80,7 @@ export function appendRecords(
   log: PartitionLog,
   records: readonly KeyValue[],
 ): RecordsAppended {
+  checkSizes(log, records);
   const waits: Promise<void>[] = [];
   let first = -1;
   for (const part of batchesOf(records)) {
@@ -57,7 +101,7 @@ export function appendRecords(
 /** All batches of a shard's log. Throws a retriable FaultError when the log moves away meanwhile. */
 export async function* storedBatches(
   log: PartitionLog,
-  what: "groups" | "transactions",
+  what: "groups" | "transactions" | "share state",
 ): AsyncGenerator<Uint8Array, void> {
   for (let at = log.logStartOffset; at < log.highWatermark;) {
     const read = await log.read(at, {
