@@ -10,7 +10,7 @@ export const SHARE_RECORDS_IN_FLIGHT_MAX = 2_000_000;
 export const SHARE_PARTITIONS_MAX = 50_000;
 /** Characters of a member id, as in Kafka: a UUID's text. */
 export const SHARE_MEMBER_ID_CHARS_MAX = 36;
-/** Durable states of share partitions on a node: about 300,000 of them without records under way. */
+/** Durable states of share partitions on a node: about 300,000 of them without records under way; past it only what makes one smaller is taken. */
 export const SHARE_STATE_BYTES_MAX = 128 * MIB;
 /** A partition of the state topic below this size is not worth rewriting. */
 export const SHARE_STATE_COMPACT_BYTES_MIN = MIB;

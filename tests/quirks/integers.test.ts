@@ -64,6 +64,8 @@ test("extremes in every 64-bit field of every advertised API are answered, and t
     "WriteTxnMarkers",
     "TxnOffsetCommit",
     "ListTransactions",
+    "ShareAcknowledge",
+    "AlterShareGroupOffsets",
   ]);
   assert.equal(q.client.isClosed, false);
 });

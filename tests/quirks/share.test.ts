@@ -189,6 +189,12 @@ test("requests that cannot be are refused, and the records are what they were", 
   assert.equal(await a.ack([[0, 3, [ACCEPT, ACCEPT]]]), "INVALID_REQUEST");
   assert.equal(await a.ack([[0, 3, []]]), "INVALID_REQUEST");
   assert.equal(await a.ack([[0, 3, 9]]), "INVALID_REQUEST");
+  assert.equal(await a.ack([[0, 3, -1]]), "INVALID_REQUEST");
+  for (const far of [2 ** 53 - 1, Number.MIN_SAFE_INTEGER]) {
+    assert.equal(await a.ack([[0, far, ACCEPT]]), "INVALID_REQUEST");
+    assert.equal(await a.ack([[far, far, ACCEPT]]), "INVALID_REQUEST");
+  }
+  assert.equal(await a.ack([[-4, 3, [1, 1, 1, 1, 1, 1, 1, 9]]]), "INVALID_REQUEST");
   assert.equal(await a.ack([[0, 3, ACCEPT]], { partition: 1 }), "UNKNOWN_TOPIC_OR_PARTITION");
   const b = await new ShareMember(q, topicId).join();
   assert.equal(await b.ack([[0, 3, ACCEPT]]), "INVALID_RECORD_STATE", "they are another's");
@@ -200,6 +206,21 @@ test("requests that cannot be are refused, and the records are what they were", 
     const { error } = await a.fetch({ more: { memberId: id } });
     assert.equal(error, "INVALID_REQUEST", `member id of ${id.length} characters`);
   }
+  await q.node.close();
+});
+
+test("a partition that stands in a request twice counts once, with what comes last", async () => {
+  const { q, topicId, a } = await start();
+  await q.produce("t", batch(values(2)));
+  await a.fetch();
+  const partitions = [0, 1].map((at) => ({
+    partitionIndex: 0,
+    acknowledgementBatches: [{ firstOffset: at, lastOffset: at, acknowledgeTypes: [ACCEPT] }],
+  }));
+  assert.equal(await a.ack([], { more: { topics: [{ topicId, partitions }] } }), "NONE");
+  assert.equal(await a.ack([[0, 0, RELEASE]]), "NONE");
+  const b = await new ShareMember(q, topicId).join();
+  assert.deepEqual((await b.fetch()).acquired, [[0, 0, 2]], "it was not accepted");
   await q.node.close();
 });
 

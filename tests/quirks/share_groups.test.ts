@@ -286,6 +286,10 @@ test("offsets are altered and deleted while nobody is in the group, and outlive 
   const topicId = await q.topic("t", 2);
   await q.produce("t", batch(["a", "b", "c"]));
   assert.equal((await alter(q, 0, 2)).error, "NONE");
+  for (const wild of [-2, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]) {
+    const { responses } = await alter(q, 0, wild);
+    assert.equal(errorName(responses[0]!.partitions[0]!.errorCode), "INVALID_REQUEST");
+  }
   assert.deepEqual(await offsetsOf(q), ["t-0@2+1"]);
   const next = await restarted(q, { clean: false });
   assert.deepEqual(await offsetsOf(next), ["t-0@2+1"]);

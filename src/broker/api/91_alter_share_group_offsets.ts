@@ -3,10 +3,12 @@
  * Behaviour: starts partitions of a share group anew at the given offsets; what was delivered or acknowledged from
  * there on is forgotten. Only while nobody is in the group: else NON_EMPTY_GROUP. A group that is not there yet
  * is made; one of another kind is GROUP_ID_NOT_FOUND. While share.version is 0, the answer is UNSUPPORTED_VERSION.
- * Deviations: a start offset below -1 is INVALID_REQUEST for its partition; -1 leaves it to the group's rule.
+ * Deviations: a start offset below -1 or from 2^53 - 1 on is INVALID_REQUEST for its partition; -1 leaves it to
+ * the group's rule.
  */
 import { type Uuid, ZERO_UUID } from "../../lib/uuid.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import { isClamped } from "../../protocol/primitive.ts";
 import {
   alterShareGroupOffsetsApi,
   type AlterShareGroupOffsetsRequest,
@@ -31,7 +33,7 @@ const BY_RULE = -1;
 
 const TEXTS: ReadonlyMap<ErrorName, string> = new Map([
   ["UNKNOWN_TOPIC_OR_PARTITION", "There is no such partition."],
-  ["INVALID_REQUEST", "A start offset cannot be below -1."],
+  ["INVALID_REQUEST", "There is no such start offset."],
   ["NON_EMPTY_GROUP", "The group has members."],
 ]);
 
@@ -53,7 +55,7 @@ function judge(
   if (topic === undefined || partition < 0 || partition >= topic.partitions) {
     return "UNKNOWN_TOPIC_OR_PARTITION";
   }
-  return startOffset < BY_RULE
+  return startOffset < BY_RULE || isClamped(startOffset)
     ? "INVALID_REQUEST"
     : { topicId: topic.topicId, partition, startOffset };
 }

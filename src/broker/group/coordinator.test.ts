@@ -17,10 +17,10 @@ import { routesOf } from "../routes.ts";
 import { Transactions } from "../txn/transactions.ts";
 import { Coordinator, type CoordinatorBounds, type ShardFound } from "./coordinator.ts";
 
-async function world(bounds?: CoordinatorBounds) {
+async function world(bounds?: CoordinatorBounds, partitions = "1") {
   const found: { services: BrokerServices; coordinator: Coordinator }[] = [];
   const broker = await createBrokerWorld({
-    properties: { "offsets.topic.num.partitions": "1" },
+    properties: { "offsets.topic.num.partitions": partitions },
     routes: (services) => {
       const coordinator = new Coordinator(services, bounds);
       found.push({ services, coordinator });
@@ -30,6 +30,16 @@ async function world(bounds?: CoordinatorBounds) {
   });
   return { broker, ...found[0]! };
 }
+
+test("groups of a new cluster lie in Kafka's partitions, those of an earlier build where they are", async () => {
+  const { broker: { metadata }, coordinator } = await world(undefined, "50");
+  assert.equal(await coordinator.partitionOf("orders"), 31);
+  const key = [...metadata.view().kv.entries()].map(([name]) => name)
+    .find((name) => name.startsWith("kafka/placement/"));
+  assert.ok(key !== undefined);
+  await metadata.submit({ type: "delete-kv", key, expectedVersion: 1 });
+  assert.equal(await coordinator.partitionOf("orders"), 17);
+});
 
 const JOIN = {
   groupId: "g",

@@ -14,7 +14,7 @@ import type { ErrorName } from "../../protocol/error_code.ts";
 import { FailurePauses } from "../failure_pauses.ts";
 import { faultToCode } from "../fault_to_code.ts";
 import type { BrokerServices } from "../handler.ts";
-import { javaHash } from "../java_hash.ts";
+import { partitionOfId, type Placement } from "../java_hash.ts";
 
 export interface LedShard {
   readonly log: PartitionLog;
@@ -46,6 +46,13 @@ export interface LedShardsOptions<S extends LedShard> {
   readonly create: (log: PartitionLog) => S;
 }
 
+const KAFKA: Placement = "kafka";
+
+/** How the ids of an internal topic are placed; topics of earlier builds have none. */
+function placementKey(topicId: string): string {
+  return `kafka/placement/${topicId}`;
+}
+
 export class LedShards<S extends LedShard> {
   readonly #options: LedShardsOptions<S>;
   readonly #services: LedShardsServices;
@@ -74,7 +81,7 @@ export class LedShards<S extends LedShard> {
     if (this.#closed) return { ok: false, error: "NOT_COORDINATOR" };
     const topic = await this.#ensureTopic();
     if (typeof topic === "string") return { ok: false, error: topic };
-    return await this.#loaded(topic, javaHash(id) % topic.partitions);
+    return await this.#loaded(topic, this.#partitionOf(topic, id));
   }
 
   /** The shard of a partition of the topic, if there is a topic. */
@@ -87,7 +94,7 @@ export class LedShards<S extends LedShard> {
   /** Where an id is stored; creates the topic when it is missing. */
   async partitionOf(id: string): Promise<number | ErrorName> {
     const topic = await this.#ensureTopic();
-    return typeof topic === "string" ? topic : javaHash(id) % topic.partitions;
+    return typeof topic === "string" ? topic : this.#partitionOf(topic, id);
   }
 
   /** Who coordinates an id, by the local replica; creates the topic when it is missing. */
@@ -96,7 +103,7 @@ export class LedShards<S extends LedShard> {
   ): Promise<{ readonly leader: number | null } | { readonly error: ErrorName }> {
     const topic = await this.#ensureTopic();
     if (typeof topic === "string") return { error: topic };
-    return { leader: this.#rowOf(topic, javaHash(id) % topic.partitions)?.leader ?? null };
+    return { leader: this.#rowOf(topic, this.#partitionOf(topic, id))?.leader ?? null };
   }
 
   /** Shards that this node leads, loaded; but those of partitions in which nothing was ever stored. */
@@ -130,6 +137,11 @@ export class LedShards<S extends LedShard> {
     return topicId === undefined ? undefined : image.topics.get(topicId);
   }
 
+  #partitionOf({ topicId, partitions }: TopicRow, id: string): number {
+    const placement = this.#services.metadata.view().kv.get(placementKey(topicId))?.value;
+    return partitionOfId(id, partitions, placement === KAFKA ? KAFKA : "masked");
+  }
+
   #rowOf(topic: TopicRow, partition: number): PartitionRow | undefined {
     return this.#services.metadata.view().partitions.get(partitionKey(topic.topicId, partition));
   }
@@ -161,9 +173,17 @@ export class LedShards<S extends LedShard> {
 
   async #createTopic(): Promise<TopicRow | ErrorName> {
     const { metadata, env, config } = this.#services;
+    const topicId = uuidOf(randomUuid(env.random));
+    // Before the topic, so that none of its ids was ever placed otherwise.
+    await metadata.submit({
+      type: "put-kv",
+      key: placementKey(topicId),
+      value: KAFKA,
+      expectedVersion: 0,
+    });
     const decided = await metadata.submit({
       type: "create-topic",
-      topicId: uuidOf(randomUuid(env.random)),
+      topicId,
       name: this.#options.topic,
       partitions: config.integer(this.#options.partitionsProperty),
       replicationFactor: 1,

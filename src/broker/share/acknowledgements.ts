@@ -1,6 +1,7 @@
 /** Acknowledgements as they come in requests: what must hold of them before any record is looked at, and their fate. */
 import type { ErrorName } from "../../protocol/error_code.ts";
 import type { BrokerServices } from "../handler.ts";
+import { lastOfEach } from "../many.ts";
 import type { ShareGroups } from "./share_groups.ts";
 import type { ShareMember, SharePlace } from "./share_sessions.ts";
 import { type Acknowledgement, REJECT, RENEW } from "./window.ts";
@@ -72,7 +73,7 @@ async function acknowledgeOne(
   return await partition.acknowledge(memberId, acknowledgements) ?? "NONE";
 }
 
-/** Each partition by itself; resolves when all of it is durable or refused. */
+/** Each partition by itself, said once; resolves when all of it is durable or refused. */
 export async function acknowledgeAll(
   services: AcknowledgeServices,
   member: ShareMember,
@@ -80,7 +81,8 @@ export async function acknowledgeAll(
   version: number,
   mayRenew: boolean,
 ): Promise<readonly Acknowledged[]> {
-  return await Promise.all(requested.map(async (one) => ({
+  const once = lastOfEach(requested, ({ place }) => `${place.topicId}/${place.partition}`);
+  return await Promise.all(once.map(async (one) => ({
     place: one.place,
     error: await acknowledgeOne(
       services,

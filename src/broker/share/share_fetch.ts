@@ -68,6 +68,8 @@ class ShareFetch {
   readonly #wait: FetchWait;
   readonly #wake: () => void;
   readonly #waitMs: number;
+  /** By the places asked for: what looks have opened. */
+  readonly #opened: (SharePartition | FailedPlace | undefined)[] = [];
 
   constructor(services: ShareFetchServices, ask: ShareFetchAsk, context: RequestContext) {
     this.#services = services;
@@ -109,6 +111,22 @@ class ShareFetch {
     void this.#services.shareGroups.release(this.#ask, places);
   }
 
+  /** Sessions may be wide and are looked at often: what is open is not opened again, nor tried again what failed. */
+  async #openAll(): Promise<readonly (SharePartition | FailedPlace)[]> {
+    const { topics, shareGroups } = this.#services;
+    const { places } = this.#ask;
+    const known = places.map((_, at) => {
+      const opened = this.#opened[at];
+      if (opened === undefined || "error" in opened) return opened;
+      return shareGroups.mayServe(opened) ? opened : undefined;
+    });
+    const missing = places.filter((_, at) => known[at] === undefined);
+    if (missing.length > 0) await topics.lookById(missing.map(({ topicId }) => topicId));
+    return await Promise.all(
+      places.map(async (place, at) => known[at] ?? (this.#opened[at] = await this.#open(place))),
+    );
+  }
+
   async #open(place: SharePlace): Promise<SharePartition | FailedPlace> {
     const { topics, shareGroups } = this.#services;
     const topic = topics.findById(place.topicId);
@@ -123,9 +141,7 @@ class ShareFetch {
   async #look(isOver: boolean): Promise<Look> {
     const failures: FailedPlace[] = [];
     const open: { readonly place: SharePlace; readonly partition: SharePartition }[] = [];
-    await this.#services.topics.lookById(this.#ask.places.map(({ topicId }) => topicId));
-    const all = await Promise.all(this.#ask.places.map((place) => this.#open(place)));
-    for (const [at, found] of all.entries()) {
+    for (const [at, found] of (await this.#openAll()).entries()) {
       if ("error" in found) failures.push(found);
       else open.push({ place: this.#ask.places[at]!, partition: found });
     }
@@ -146,13 +162,14 @@ class ShareFetch {
   #lock(
     open: readonly { readonly place: SharePlace; readonly partition: SharePartition }[],
   ): OpenPlace[] {
+    const isCommitted = this.#isolation === "committed";
     return open.flatMap(({ place, partition }) => {
       // Before anything is looked at, so that no move is missed.
       this.#wait.watch(partition.log);
       this.#wait.watch(partition);
       const { fetchOffset } = partition;
       const { highWatermark, lastStableOffset } = partition.log;
-      const end = this.#isolation === "committed" ? lastStableOffset : highWatermark;
+      const end = isCommitted ? lastStableOffset : highWatermark;
       if (fetchOffset === null || fetchOffset >= end) return [];
       return partition.tryLock(this.#wake) ? [{ place, partition, fetchOffset }] : [];
     });

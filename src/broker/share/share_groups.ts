@@ -50,6 +50,8 @@ export class ShareGroups implements ShareStates, ShareListener {
   readonly #inFlight = new ShardMemory(SHARE_RECORDS_IN_FLIGHT_MAX);
   readonly #live = new Map<string, SharePartition>();
   readonly #opening = new SingleFlight<string, ShareOpen>();
+  /** Share partitions that were let go, until all that they have to say is in the log. */
+  readonly #leaving = new Map<string, Promise<void>>();
   readonly #unsubscribe: () => void;
   #closed = false;
 
@@ -82,6 +84,8 @@ export class ShareGroups implements ShareStates, ShareListener {
   ): Promise<ErrorName | null> {
     const live = this.#live.get(coordinatorKey(key));
     if (startOffset < 0 && live?.stateEpoch === stateEpoch) return null;
+    // A group's epoch may be that of the state still: what was said before must not come behind its new start.
+    if (startOffset >= 0) await this.#dropAndWait(key);
     const error = await this.#states.initialize(key, stateEpoch, startOffset);
     // Whoever reads on begins with the new state.
     this.#drop(key);
@@ -113,7 +117,12 @@ export class ShareGroups implements ShareStates, ShareListener {
   /** The share partition if it is in memory and may serve; acknowledgements open none. */
   peek(key: SharePartitionKey): SharePartition | undefined {
     const live = this.#live.get(coordinatorKey(key));
-    return live !== undefined && this.#mayServe(live) ? live : undefined;
+    return live !== undefined && this.mayServe(live) ? live : undefined;
+  }
+
+  /** Whether it is what opening its partition once more would give. */
+  mayServe({ key, log, closed }: SharePartition): boolean {
+    return !closed && this.#services.partitions.peek(key.topicId, key.partition) === log;
   }
 
   /** Opens it when needed: reads its state, and chooses where a group begins that was never here. */
@@ -130,7 +139,9 @@ export class ShareGroups implements ShareStates, ShareListener {
 
   /** Gives back what a member has in some partitions; resolves when that is durable or has failed. */
   async release({ groupId, memberId }: ShareMember, places: readonly SharePlace[]): Promise<void> {
-    await Promise.all(places.map((place) => this.peek({ groupId, ...place })?.release(memberId)));
+    await Promise.all(
+      places.map(async (place) => await this.peek({ groupId, ...place })?.release(memberId)),
+    );
   }
 
   showMetrics(): void {
@@ -155,25 +166,33 @@ export class ShareGroups implements ShareStates, ShareListener {
     });
   }
 
-  #mayServe({ key, log, closed }: SharePartition): boolean {
-    return !closed && this.#services.partitions.peek(key.topicId, key.partition) === log;
-  }
-
   #drop(key: SharePartitionKey): void {
     const name = coordinatorKey(key);
     const live = this.#live.get(name);
     this.#live.delete(name);
-    live?.close();
+    if (live === undefined) return;
+    live.close();
+    const left: Promise<void> = live.placed().then(() => {
+      if (this.#leaving.get(name) === left) this.#leaving.delete(name);
+    });
+    this.#leaving.set(name, left);
+  }
+
+  async #dropAndWait(key: SharePartitionKey): Promise<void> {
+    this.#drop(key);
+    await this.#leaving.get(coordinatorKey(key));
   }
 
   #follow(): void {
-    for (const live of this.#live.values()) if (!this.#mayServe(live)) this.#drop(live.key);
+    for (const live of this.#live.values()) if (!this.mayServe(live)) this.#drop(live.key);
   }
 
   async #open(key: SharePartitionKey): Promise<ShareOpen> {
     const located = await this.#services.partitions.open(key.topicId, key.partition);
     if (!located.ok) return refused(located.error);
     const { log } = located;
+    // What the one before is about to write counts: its clients are told so.
+    await this.#dropAndWait(key);
     const state = await this.#states.find(key);
     if (state === null) return refused(STATE_UNAVAILABLE);
     if (typeof state === "string") return refused(asFetchError(state));
@@ -182,11 +201,10 @@ export class ShareGroups implements ShareStates, ShareListener {
     const error = await this.#take(key, log, state, startOffset);
     if (error !== null) return refused(asFetchError(error));
     const partition = this.#create(key, log, state, startOffset);
-    if (this.#closed || !this.#mayServe(partition)) {
+    if (this.#closed || !this.mayServe(partition)) {
       partition.close();
       return refused("NOT_LEADER_OR_FOLLOWER");
     }
-    this.#drop(key);
     this.#live.set(coordinatorKey(key), partition);
     return { ok: true, partition };
   }

@@ -231,3 +231,29 @@ test("what was aborted is not given out and is done; markers are left to the cli
   assert.equal(partition.fetchOffset, 6);
   assert.deepEqual(told, []);
 });
+
+test("what a compacted log has lost counts once for the node, not for each of its offsets", async () => {
+  const { partition, inFlight } = await start();
+  const batches = [0, 3_000_000].map((base) => {
+    const batch = buildBatch({
+      records: [{
+        key: null,
+        value: new Uint8Array(1),
+        headers: [],
+        timestampMs: 1_700_000_000_000,
+      }],
+      codec: null,
+      codecs: testEnv().codecs,
+    });
+    assignOffsets(batch, base, 1);
+    return batch;
+  });
+  const request = { member: "a", isRecordLimit: true, batchSize: 100, recordsMax: 1 };
+  for (const [at, fetchOffset] of [0, 1].entries()) {
+    const read = { fetchOffset, batches: batches.slice(at), aborted: [] };
+    assert.equal(partition.acquire(request, read).acquired.length, 1);
+  }
+  assert.ok(inFlight.bytes <= 20_000, `${inFlight.bytes} records`);
+  partition.close();
+  assert.equal(inFlight.bytes, 0);
+});

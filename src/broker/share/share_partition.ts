@@ -161,7 +161,7 @@ export class SharePartition {
   }
 
   #count(): void {
-    const size = this.#closed ? 0 : this.#window.size;
+    const size = this.#closed ? 0 : this.#window.recordsAtMost;
     this.#options.inFlight.change(size - this.#counted);
     this.#counted = size;
   }
@@ -270,6 +270,11 @@ export class SharePartition {
     this.#storeLater(changes);
     this.#arm(this.#window.firstLockEndMs);
     if (changes.length > 0) this.#advance();
+  }
+
+  /** Resolves when all that was to be written is in the log, or was refused. */
+  async placed(): Promise<void> {
+    await this.#tail;
   }
 
   /** Whoever waits is told; what is under way keeps its answer. */

@@ -68,9 +68,9 @@ function placeKey({ topicId, partition }: SharePlace): string {
   return `${topicId}/${partition}`;
 }
 
-/** Member ids are short and hold no zero; group ids come first. */
+/** Both may hold any character. */
 function memberKey({ groupId, memberId }: ShareMember): string {
-  return `${memberId}\0${groupId}`;
+  return `${memberId.length}:${memberId}${groupId}`;
 }
 
 function nextEpoch(epoch: number): number {

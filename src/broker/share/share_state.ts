@@ -28,11 +28,15 @@ export interface ShareStateChange {
   readonly batches: readonly StateBatch[];
 }
 
-/** The parts of a batch that none of the changes covers; changes are in order. */
-function* uncovered(batch: StateBatch, changes: readonly StateBatch[]): Generator<StateBatch> {
+/** The parts of a batch that none of the changes covers; changes are in order, and looked at from `at` on. */
+function* uncovered(
+  batch: StateBatch,
+  changes: readonly StateBatch[],
+  at: number,
+): Generator<StateBatch> {
   let first = batch.first;
-  for (const change of changes) {
-    if (change.last < first) continue;
+  for (let next = at; next < changes.length; next++) {
+    const change = changes[next]!;
     if (change.first > batch.last) break;
     if (change.first > first) yield { ...batch, first, last: change.first - 1 };
     first = change.last + 1;
@@ -66,10 +70,17 @@ export function overlay(
   startOffset: Offset,
 ): StateBatch[] {
   const sorted = changes.toSorted(byFirst);
-  const kept = sorted.length === 0
-    ? known
-    : [...known.flatMap((batch) => [...uncovered(batch, sorted)]), ...sorted].toSorted(byFirst);
-  return tidy(kept, startOffset);
+  const laid: StateBatch[] = [];
+  let at = 0;
+  // Both are long when each record has a fate of its own: side by side, not each against all.
+  for (const batch of known) {
+    while (at < sorted.length && sorted[at]!.last < batch.first) at += 1;
+    const change = sorted[at];
+    if (change === undefined || change.first > batch.last) laid.push(batch);
+    else laid.push(...uncovered(batch, sorted, at));
+  }
+  laid.push(...sorted);
+  return tidy(laid.toSorted(byFirst), startOffset);
 }
 
 export function changed(state: ShareState, change: ShareStateChange): ShareState {

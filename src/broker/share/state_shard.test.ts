@@ -71,6 +71,24 @@ test("an earlier leader, and who reads an earlier state, are kept out", async ()
   assert.equal(await shard.write(KEY, 2, newer), null);
 });
 
+test("a node whose memory is full of states takes what makes them smaller, and nothing else", async () => {
+  const memory = new ShardMemory(1_000);
+  const shard = await open(await createHarness(), { memory });
+  await shard.initialize(KEY, 1, 0);
+  let last = 0;
+  for (let at = 1; at <= 100; at++) {
+    const refused = await shard.write(KEY, 1, change(0, done(2 * at, 2 * at)));
+    if (refused === null) last = 2 * at;
+    else assert.equal(refused, "COORDINATOR_NOT_AVAILABLE");
+  }
+  assert.ok(last > 2 && last < 100, `up to ${last}`);
+  assert.ok(memory.bytes <= 1_000, `${memory.bytes} bytes`);
+  assert.equal(shard.find(KEY)!.batches.at(-1)!.last, last, "what was refused changes nothing");
+  assert.equal(await shard.write(KEY, 1, change(last + 1)), null, "it begins later");
+  assert.deepEqual(shard.find(KEY)!.batches, []);
+  assert.equal(await shard.write(KEY, 1, change(last + 1, done(300, 300))), null);
+});
+
 test("what is laid over a state is what a map of single records holds", () => {
   const state = fc.constantFrom("available" as const, "acknowledged" as const, "archived" as const);
   const batch = fc.tuple(fc.nat(30), fc.nat(6), state, fc.integer({ min: 1, max: 5 }));

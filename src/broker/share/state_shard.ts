@@ -39,6 +39,10 @@ export interface StateShardOptions {
   readonly compactBytesMin: number;
 }
 
+function bytesIn(name: string, { batches }: ShareState): number {
+  return STATE_BYTES + name.length + BATCH_BYTES * batches.length;
+}
+
 interface Slot {
   readonly key: SharePartitionKey;
   state: ShareState;
@@ -116,9 +120,7 @@ export class StateShard implements LedShard {
   #set(key: SharePartitionKey, state: ShareState | null, updates: number): void {
     const name = coordinatorKey(key);
     const before = this.#slots.get(name);
-    const bytes = state === null
-      ? 0
-      : STATE_BYTES + name.length + BATCH_BYTES * state.batches.length;
+    const bytes = state === null ? 0 : bytesIn(name, state);
     if (state === null) this.#slots.delete(name);
     else this.#slots.set(name, { key, state, updates, bytes });
     const by = bytes - (before?.bytes ?? 0);
@@ -165,19 +167,25 @@ export class StateShard implements LedShard {
 
   /**
    * Stores what changed; null once it is durable. It is appended before this returns, so that the order of calls
-   * is the order in the log. Refused without a state, or when another leader or a later state has taken over.
+   * is the order in the log. Refused without a state, when another leader or a later state has taken over, or when
+   * the node has no memory for more; what makes a state smaller is always taken.
    */
   write(
     key: SharePartitionKey,
     stateEpoch: number,
     change: ShareStateChange,
   ): Promise<ErrorName | null> {
-    const slot = this.#slots.get(coordinatorKey(key));
+    const name = coordinatorKey(key);
+    const slot = this.#slots.get(name);
     if (slot === undefined) return Promise.resolve("COORDINATOR_NOT_AVAILABLE");
-    const { state, updates } = slot;
+    const { state, updates, bytes } = slot;
     if (change.leaderEpoch < state.leaderEpoch) return Promise.resolve("FENCED_LEADER_EPOCH");
     if (stateEpoch !== state.stateEpoch) return Promise.resolve("FENCED_STATE_EPOCH");
     const next = changed(state, change);
+    // Windows end with their readers, and states stay: what the windows of the node may hold is no bound for them.
+    if (!this.#options.memory.hasRoom(bytesIn(name, next) - bytes)) {
+      return Promise.resolve("COORDINATOR_NOT_AVAILABLE");
+    }
     const stored = updates >= this.#options.updatesMax
       ? this.#snapshot(key, {
         ...next,

@@ -6,6 +6,7 @@
  */
 import { assert } from "../../lib/assert.ts";
 import type { Offset } from "../../lib/brand.ts";
+import { SHARE_ACQUIRE_RECORDS_MAX } from "../../lib/limits.ts";
 import { type AcquireAsk, type Acquired, Acquisition } from "./acquire.ts";
 import { isFinal, lengthOf, type RecordState, type Run, Runs, type Ticket } from "./runs.ts";
 
@@ -88,6 +89,10 @@ export class ShareWindow {
   /** Records between start and next offset. */
   get size(): number {
     return this.#next - this.#start;
+  }
+  /** Of these as many as may be there: what a compacted log has lost in between is one run. */
+  get recordsAtMost(): number {
+    return Math.min(this.size, this.#options.recordsMax + SHARE_ACQUIRE_RECORDS_MAX);
   }
   get runs(): Iterable<Readonly<Run>> {
     return this.#runs;

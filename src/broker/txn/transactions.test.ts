@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBrokerWorld } from "../../../tests/support/broker_world.ts";
 import { Coordinator } from "../group/coordinator.ts";
-import { javaHash } from "../java_hash.ts";
+import { partitionOfId } from "../java_hash.ts";
 import { routesOf } from "../routes.ts";
 import { Transactions } from "./transactions.ts";
 
@@ -26,7 +26,7 @@ async function world() {
 }
 
 function idIn(partition: number): string {
-  for (let n = 0;; n++) if (javaHash(`tx-${n}`) % 2 === partition) return `tx-${n}`;
+  for (let n = 0;; n++) if (partitionOfId(`tx-${n}`, 2, "kafka") === partition) return `tx-${n}`;
 }
 
 test("transactions time out in one partition while the log of another takes nothing", async () => {

@@ -1,12 +1,12 @@
 /** AlterShareGroupOffsets, key 91, version 0, flexible (KIP-932). */
 import { api } from "../api.ts";
-import { int16, int32, int64, string, uuid } from "../primitive.ts";
+import { int16, int32, int64Clamped, string, uuid } from "../primitive.ts";
 import { array, type Infer, type InferInput, message, since, struct } from "../schema.ts";
 
 const VERSIONS = { min: 0, max: 0, flexibleFrom: 0 };
 const nullString = { nullableSince: 0, default: null };
 
-const askedPartition = struct({ partitionIndex: int32, startOffset: int64 });
+const askedPartition = struct({ partitionIndex: int32, startOffset: int64Clamped });
 
 export const alterShareGroupOffsetsRequest = message("AlterShareGroupOffsetsRequest", VERSIONS, {
   groupId: string,
