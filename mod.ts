@@ -15,6 +15,7 @@
 import { createSystemEnv } from "./src/adapters/system_env.ts";
 import { nodeListener } from "./src/adapters/node_net.ts";
 import { openStore } from "./src/adapters/open_store.ts";
+import { createOutboundHttp } from "./src/adapters/outbound_http.ts";
 import { serveHttp } from "./src/adapters/http_serve.ts";
 import { resolveConfig } from "./src/config/config.ts";
 import { storeName } from "./src/config/options.ts";
@@ -143,6 +144,7 @@ export async function createBroker(options: BrokerOptions = {}): Promise<Broker>
     storeHasPrices: hasPrices(config.store, config.s3.endpoint),
     listener: nodeListener(),
     serveHttp,
+    outbound: createOutboundHttp(),
     settings: config,
   });
   const { kafka, http, clusterId, failed } = node;

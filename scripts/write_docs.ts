@@ -13,6 +13,7 @@ import type { Property } from "../src/broker/property.ts";
 import { COMMANDS } from "../src/cli/kafka/run.ts";
 import { EXIT_ROWS, usageLine } from "../src/cli/kafka/help.ts";
 import { COMMON_OPTIONS, type OptionSpec } from "../src/cli/kafka/syntax.ts";
+import { DESCRIBED_ROUTES } from "../src/http/app.ts";
 import { METRICS } from "../src/env/metric_catalog.ts";
 import * as limits from "../src/lib/limits.ts";
 import { SECTIONS } from "../tests/differential/allowed.ts";
@@ -189,6 +190,31 @@ function commands(): string[] {
   ];
 }
 
+// --- docs/http.md -------------------------------------------------------------------------------
+
+/** Where the words about a chapter of routes begin. */
+const CHAPTERS: Readonly<Record<string, string>> = {
+  produce: "#produce",
+  read: "#read",
+  groups: "#groups",
+  push: "#push",
+  topics: "#topics",
+  cluster: "#cluster",
+  sockets: "#websockets",
+  system: "#health",
+};
+
+/** Routes of one chapter stand together, in the order of the table. */
+function httpRoutes(): string[] {
+  const rows = Object.keys(CHAPTERS).flatMap((tag) =>
+    DESCRIBED_ROUTES.filter((one) => one.tag === tag)
+      .map((
+        { method, path, summary },
+      ) => [code(`${method} ${path}`), summary, `[${tag}](${CHAPTERS[tag]})`])
+  );
+  return table(["route", "what", "chapter"], rows);
+}
+
 const TABLES: Readonly<Record<string, () => string[]>> = {
   "apis": apis,
   "deviations": deviations,
@@ -196,6 +222,7 @@ const TABLES: Readonly<Record<string, () => string[]>> = {
   "cli": commands,
   "cli-exits": () => table(["exit code", "meaning"], EXIT_ROWS.map((row) => row.map(String))),
   "options": options,
+  "http-routes": httpRoutes,
   "broker-properties": () => properties([...BROKER_PROPERTIES.values()]),
   "topic-properties": () => properties(TOPIC_PROPERTIES),
   "limits": limitRows,

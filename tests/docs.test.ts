@@ -351,7 +351,8 @@ test("TypeScript snippets run", async () => {
     for (const [i, { page, code }] of snippets.entries()) {
       const file = join(folder, `${i}.ts`);
       const local = code.replaceAll("http://127.0.0.1:8080", broker.http.url)
-        .replaceAll('"skerry"', JSON.stringify(resolve("mod.ts")));
+        .replaceAll('"skerry"', JSON.stringify(resolve("mod.ts")))
+        .replaceAll('"skerry/client"', JSON.stringify(resolve("src/client/mod.ts")));
       writeFileSync(file, local);
       const { code: exit, output } = await run("node_modules/.bin/bun", [file]);
       assert.equal(exit, 0, `${page}: ${output}`);

@@ -10,7 +10,11 @@ import "../examples/kafkajs.test.ts";
 
 let broker: Broker;
 before(async () => {
-  broker = await createBroker({ store: "memory:" });
+  broker = await createBroker({
+    store: "memory:",
+    // No need to wait for late group members in a test.
+    kafka: { "group.initial.rebalance.delay.ms": "0" },
+  });
 });
 after(() => broker.close());
 
@@ -87,6 +91,26 @@ test("the broker inside a Deno program, over Web streams too", async () => {
   assert.deepEqual(await apiKeysOver(port), true);
   assert.equal(await stopped(child), 0);
 });
+
+for (
+  const [runtime, ...args] of [
+    ["bun"],
+    ["deno", "run", "-A", "--no-check"],
+  ] as const
+) {
+  test(`kafkajs over a WebSocket on ${runtime}`, async () => {
+    const child = spawn(`node_modules/.bin/${runtime}`, [
+      ...args,
+      "examples/kafka_over_websocket.ts",
+      `${broker.http.url.replace("http", "ws")}/v1/kafka`,
+      `orders-${runtime}`,
+    ]);
+    let text = "";
+    child.stdout.on("data", (chunk: { toString(): string }) => void (text += chunk.toString()));
+    await new Promise((resolve) => child.on("close", resolve));
+    assert.equal(text, "4711=paid\n4712=open\n");
+  });
+}
 
 /** Asks for ApiVersions v0 over a plain socket; true when Produce is listed. */
 async function apiKeysOver(port: number): Promise<boolean> {

@@ -42,8 +42,9 @@ const LAYERS: Record<string, Layer> = {
   node: { imports: [...CORE, "config", "http"] },
   adapters: {
     imports: ["lib", "env", "object", "config", "http", "node"],
-    packages: /^(node:|hysnappy$|@aws-sdk\/client-s3$|@smithy\/fetch-http-handler$)/,
+    packages: /^(node:|ws$|hysnappy$|@aws-sdk\/client-s3$|@smithy\/fetch-http-handler$)/,
   },
+  client: { imports: [] },
   cli: { imports: [...CORE, "inspect", "config", "http", "node", "adapters"], packages: /^node:/ },
 };
 

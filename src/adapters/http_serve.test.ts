@@ -114,6 +114,27 @@ describe("serveHttp", () => {
     });
   });
 
+  test("a body that is given up half way hurts nobody", async () => {
+    const handler: FetchHandler = async ({ body }) => {
+      const reader = body!.getReader();
+      await reader.read();
+      await reader.cancel();
+      return new Response("enough");
+    };
+    await withServer(handler, async ({ port }) => {
+      const socket = await rawSocket(port);
+      let text = "";
+      socket.on("data", (part) => void (text += String(part)));
+      const part = `${(64 * 1024).toString(16)}\r\n${"x".repeat(64 * 1024)}\r\n`;
+      socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+      for (let i = 0; i < 64; i++) socket.write(part);
+      assert.ok(await until(() => text.includes("enough")), text);
+      socket.write("0\r\n\r\n");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      socket.destroy();
+    });
+  });
+
   test("large bodies in both directions", async () => {
     const handler: FetchHandler = async (request) => new Response(await request.arrayBuffer());
     await withServer(handler, async ({ url }) => {

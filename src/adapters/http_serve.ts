@@ -1,10 +1,11 @@
 /** Serves a fetch handler over HTTP/1.1 with the runtime's own server: Bun.serve, Deno.serve or node:http. */
 import { setTimeout } from "node:timers";
-import { CONNECTION_DRAIN_MS, HTTP_BODY_BYTES_MAX, HTTP_IDLE_MS } from "../lib/limits.ts";
+import { CONNECTION_DRAIN_MS } from "../lib/limits.ts";
+import { serveBun } from "./http_serve_bun.ts";
 import { serveDeno } from "./http_serve_deno.ts";
 import { serveNode } from "./http_serve_node.ts";
 import { listenFault } from "./listen_fault.ts";
-import { type BunRuntime, bunRuntime, denoRuntime, type FetchHandler } from "./runtime_types.ts";
+import { bunRuntime, denoRuntime, type FetchHandler } from "./runtime_types.ts";
 
 export interface HttpServeOptions {
   readonly host: string;
@@ -27,24 +28,6 @@ interface Serving {
   readonly port: number;
   drain(): Promise<void>;
   cut(): void | Promise<void>;
-}
-
-function serveBun(
-  bun: BunRuntime,
-  handler: FetchHandler,
-  { host, port }: HttpServeOptions,
-): Serving {
-  const server = bun.serve({
-    hostname: host,
-    port,
-    reusePort: false,
-    idleTimeout: HTTP_IDLE_MS / 1000,
-    // The gateway refuses with its own answer; this is only the outer wall.
-    maxRequestBodySize: 2 * HTTP_BODY_BYTES_MAX,
-    development: false,
-    fetch: handler,
-  });
-  return { port: server.port, drain: () => server.stop(), cut: () => server.stop(true) };
 }
 
 async function start(handler: FetchHandler, options: HttpServeOptions): Promise<Serving> {

@@ -3,8 +3,11 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
-  type ServerResponse,
+  ServerResponse,
 } from "node:http";
+import type { Duplex } from "node:stream";
+import type { HttpHost, SocketOffer } from "../http/sockets/socket_port.ts";
+import { type NodeSockets, nodeSockets } from "./http_socket_node.ts";
 import type { FetchHandler } from "./runtime_types.ts";
 
 export interface NodeHttpServer {
@@ -24,13 +27,13 @@ function headersOf(incoming: IncomingHttpHeaders): Headers {
 
 /** The body as a stream that pauses the socket while nobody reads. */
 function bodyOf(message: IncomingMessage): ReadableStream<Uint8Array> {
+  let open = true;
+  const finish = (act: () => void) => {
+    if (open) act();
+    open = false;
+  };
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      let open = true;
-      const finish = (act: () => void) => {
-        if (open) act();
-        open = false;
-      };
       message.pause();
       message.on("data", (chunk: Uint8Array) => {
         if (!open) return;
@@ -42,7 +45,8 @@ function bodyOf(message: IncomingMessage): ReadableStream<Uint8Array> {
       message.on("close", () => finish(() => controller.error(new Error("The client is gone"))));
     },
     pull: () => void message.resume(),
-    cancel: () => void message.resume(),
+    // The rest is read and dropped: it stands in front of the next request.
+    cancel: () => finish(() => message.resume()),
   });
 }
 
@@ -99,6 +103,8 @@ async function respond(
   handler: FetchHandler,
   message: IncomingMessage,
   answer: ServerResponse,
+  /** Where the client asks for an upgrade: takes the connection over, instead of the answer. */
+  open?: (offer: SocketOffer) => void,
 ): Promise<void> {
   const gone = new AbortController();
   answer.on("close", () => {
@@ -115,7 +121,11 @@ async function respond(
     answer.end();
     return;
   }
-  await send(await handler(request), answer, message.method === "HEAD");
+  let wanted: SocketOffer | null = null;
+  const host: HttpHost | undefined = open && { upgrade: (offer) => (wanted = offer) };
+  const response = await handler(request, host);
+  if (wanted !== null && response.ok && !gone.signal.aborted) return open?.(wanted);
+  await send(response, answer, message.method === "HEAD");
   // What the handler left of the body would otherwise stay in front of the next request.
   message.resume();
 }
@@ -127,14 +137,40 @@ function fail(answer: ServerResponse): void {
   answer.end();
 }
 
-export function serveNode(
+/**
+ * Node hands over the bare connection of a request that asks for an upgrade; an answer is written to it as to
+ * any other, as the last one. Bodies do not come through then, but no upgrade that is ours has one.
+ */
+function respondToUpgrade(
+  handler: FetchHandler,
+  message: IncomingMessage,
+  duplex: Duplex,
+  head: Uint8Array,
+  sockets: NodeSockets,
+): void {
+  duplex.on("error", () => {});
+  const answer = new ServerResponse(message);
+  answer.shouldKeepAlive = false;
+  answer.assignSocket(message.socket);
+  answer.on("finish", () => duplex.end());
+  respond(handler, message, answer, (offer) => {
+    answer.detachSocket(message.socket);
+    sockets.upgrade(message, duplex, head, offer);
+  }).catch(() => fail(answer));
+}
+
+export async function serveNode(
   handler: FetchHandler,
   { host, port }: { readonly host: string; readonly port: number },
 ): Promise<NodeHttpServer> {
+  const sockets = await nodeSockets();
   const server = createServer((message, answer) => {
     respond(handler, message, answer).catch(() => fail(answer));
   });
-  return new Promise((resolve, reject) => {
+  server.on("upgrade", (message, duplex, head) => {
+    respondToUpgrade(handler, message, duplex, head, sockets);
+  });
+  return await new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen({ host, port }, () => {
       server.off("error", reject);
@@ -148,7 +184,10 @@ export function serveNode(
             server.close(() => drained());
             server.closeIdleConnections();
           }),
-        cut: () => server.closeAllConnections(),
+        cut() {
+          server.closeAllConnections();
+          sockets.cut();
+        },
       });
     });
   });

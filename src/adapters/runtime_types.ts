@@ -3,16 +3,50 @@
  * would claim the globals of the other.
  */
 
-export type FetchHandler = (request: Request) => Response | Promise<Response>;
+import type { HttpHost } from "../http/sockets/socket_port.ts";
 
-interface BunServer {
+export type FetchHandler = (request: Request, host?: HttpHost) => Response | Promise<Response>;
+
+export interface BunWebSocket<Data> {
+  readonly data: Data;
+  binaryType: "uint8array";
+  /** Takes what does not leave at once into a buffer. */
+  send(message: string | Uint8Array): number;
+  getBufferedAmount(): number;
+  /** Drops what has not left. */
+  close(code: number, reason: string): void;
+  terminate(): void;
+}
+
+export interface BunWebSockets<Data> {
+  readonly maxPayloadLength: number;
+  /** Seconds without traffic, pings included, until a socket is closed. */
+  readonly idleTimeout: number;
+  readonly sendPings: true;
+  readonly perMessageDeflate: false;
+  /** Bytes in a socket's buffer above which messages are dropped; 0 for no bound. */
+  readonly backpressureLimit: number;
+  readonly open: (socket: BunWebSocket<Data>) => void;
+  readonly message: (socket: BunWebSocket<Data>, message: string | Uint8Array) => void;
+  readonly drain: (socket: BunWebSocket<Data>) => void;
+  readonly close: (socket: BunWebSocket<Data>) => void;
+}
+
+export interface BunServer<Data> {
   readonly port: number;
+  /** Null once it is upgraded. */
+  requestIP(request: Request): { readonly address: string; readonly port: number } | null;
+  /** Opens the socket at once; false for a broken handshake. */
+  upgrade(
+    request: Request,
+    options: { readonly data: Data; readonly headers: Readonly<Record<string, string>> },
+  ): boolean;
   /** Stops accepting and resolves when all requests are answered; `true` cuts them off. */
   stop(closeActiveConnections?: boolean): Promise<void>;
 }
 
 export interface BunRuntime {
-  serve(options: {
+  serve<Data>(options: {
     readonly hostname: string;
     readonly port: number;
     /** Must be said: left out, one process can bind the same port twice (Bun 1.4). */
@@ -21,11 +55,17 @@ export interface BunRuntime {
     readonly idleTimeout: number;
     readonly maxRequestBodySize: number;
     readonly development: false;
-    readonly fetch: FetchHandler;
-  }): BunServer;
+    /** Nothing is answered for an upgraded request. */
+    readonly fetch: (
+      request: Request,
+      server: BunServer<Data>,
+    ) => Response | Promise<Response | undefined>;
+    readonly websocket: BunWebSockets<Data>;
+  }): BunServer<Data>;
 }
 
 export interface DenoServeInfo {
+  readonly remoteAddr: { readonly hostname: string; readonly port: number };
   /** Resolves when the answer has been delivered, rejects when the client went away before. */
   readonly completed: Promise<void>;
 }
@@ -45,6 +85,11 @@ export interface DenoRuntime {
     },
     handler: (request: Request, info: DenoServeInfo) => Promise<Response>,
   ): DenoServer;
+  /** Throws on a broken handshake; the socket opens once the response is returned. */
+  upgradeWebSocket(
+    request: Request,
+    options: { readonly protocol?: string; readonly idleTimeout: number },
+  ): { readonly socket: WebSocket; readonly response: Response };
 }
 
 /** Undefined on other runtimes. */

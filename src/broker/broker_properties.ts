@@ -95,6 +95,22 @@ const OWN: readonly Property[] = [
     documentation:
       "Origins that browsers may call the HTTP gateway from; * for any, empty for none.",
   },
+  {
+    name: "skerry.http.mounts",
+    type: "list",
+    fallback: "",
+    items: {
+      like: /^\d{1,5}:(rest|upstash|streams)$/,
+      words: "PORT:rest, PORT:upstash or PORT:streams",
+    },
+    documentation:
+      "Ports at whose root a dialect of other gateways is spoken, as 8082:rest, on the host of http-listen.",
+  },
+  flag(
+    "skerry.push.loopback",
+    false,
+    "Whether subscriptions may push to this machine, also without TLS.",
+  ),
   ...COMPACTION_PROPERTIES,
   ...LOG_CLEANER_PROPERTIES,
   ...AUDIT_PROPERTIES,

@@ -17,7 +17,7 @@ import {
 import { Semaphore } from "../lib/semaphore.ts";
 import type { Cancel } from "../env/clock.ts";
 import type { Env } from "../env/env.ts";
-import type { Connection } from "../env/listener.ts";
+import type { CloseReason, Connection } from "../env/listener.ts";
 import { FrameDecoder } from "../protocol/frame.ts";
 import type { Broker, Reply } from "./broker.ts";
 import type { Session } from "./handler.ts";
@@ -37,7 +37,7 @@ export interface ConnectionOptions {
 }
 
 /** Why a connection ended; also the label of its metric. */
-export type Ending = "client" | "drained" | "idle" | "slow" | "protocol" | "failed";
+export type Ending = Exclude<CloseReason, "refused">;
 
 const PRODUCE_KEY = 0;
 const STOPPED = Symbol("stopped");
@@ -345,7 +345,7 @@ class ConnectionPump {
       env.log.log("debug", "connection-ended", { client: session.clientHost, ending, reason });
     }
     this.#gone.abort();
-    this.#connection.close();
+    this.#connection.close(ending);
     this.#flushed();
   }
 

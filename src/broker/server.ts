@@ -88,7 +88,7 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
     async serve(connection) {
       if (draining.signal.aborted || open.size >= config.integer("max.connections")) {
         env.metrics.count("skerry_kafka_connections_refused_total");
-        connection.close();
+        connection.close("refused");
         return;
       }
       const served = run(connection);
@@ -105,7 +105,7 @@ export function createServer({ services, broker, listener }: ServerOptions): Kaf
     async close() {
       draining.abort();
       await settlesWithin(env.clock, Promise.all(open.values()), CONNECTION_DRAIN_MS);
-      for (const connection of open.keys()) connection.close();
+      for (const connection of open.keys()) connection.close("drained");
       if (await settlesWithin(env.clock, Promise.all(handling), HANDLERS_END_MS)) return;
       env.log.log("warn", "handlers-left", { handlers: handling.size });
     },

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { resolvePrices } from "../config/config.ts";
 import type { StorePrices } from "../config/prices.ts";
 import { sleep } from "../env/clock.ts";
-import { costLines, costOf, readUsage, type Usage } from "../inspect/cost.ts";
+import { costLines, costOf, readUsage, type Usage } from "../config/cost.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
 import type { Arguments } from "./args.ts";
 import { EXIT } from "./exit.ts";

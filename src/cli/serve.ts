@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { nodeListener } from "../adapters/node_net.ts";
 import { openStore } from "../adapters/open_store.ts";
+import { createOutboundHttp } from "../adapters/outbound_http.ts";
 import { serveHttp } from "../adapters/http_serve.ts";
 import { createSystemEnv } from "../adapters/system_env.ts";
 import { type Config, type ConfigSources, resolveConfig } from "../config/config.ts";
@@ -92,6 +93,7 @@ async function start(config: Config, env: Env): Promise<RunningNode> {
     storeHasPrices: hasPrices(config.store, config.s3.endpoint),
     listener: nodeListener(),
     serveHttp,
+    outbound: createOutboundHttp(),
     settings: config,
   });
 }

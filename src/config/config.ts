@@ -41,6 +41,8 @@ export interface Config {
   readonly logLevel: "debug" | "info" | "warn" | "error";
   /** Kafka broker properties and `skerry.*` ones; checked by the broker's own table. */
   readonly kafka: Readonly<Record<string, string>>;
+  /** What stores charge: those of the file, and list prices. */
+  readonly prices: readonly StorePrices[];
 }
 
 export interface ConfigSources {
@@ -91,7 +93,7 @@ interface FileContent {
   readonly prices: readonly StorePrices[];
 }
 
-/** Looked at by itself: it is the one key with more than plain values, and only `cost` needs it. */
+/** Looked at by itself: it is the one key with more than plain values, and only costs are counted by it. */
 function readPrices(value: unknown, file: string, errors: string[]): readonly StorePrices[] {
   if (value === undefined) return [];
   const result = v.safeParse(priceTableSchema, value);
@@ -235,7 +237,7 @@ function unknownFlags(sources: ConfigSources): string[] {
 
 export function resolveConfig(sources: ConfigSources): ConfigResult {
   const errors = unknownFlags(sources);
-  const { values: file } = readFile(sources, errors);
+  const { values: file, prices } = readFile(sources, errors);
   const options = parseOptions(sources, file, errors);
   const kafka = kafkaProperties(sources, file, errors);
   const s3Credentials = credentials(sources.environment);
@@ -264,6 +266,7 @@ export function resolveConfig(sources: ConfigSources): ConfigResult {
       logFormat: options["log-format"]!,
       logLevel: options["log-level"]!,
       kafka,
+      prices: withPrices(prices),
     },
   };
 }

@@ -1,5 +1,15 @@
 /** The TCP port of the core: a byte pipe. Adapters wrap sockets, `serve()` wraps Web streams. */
 
+/** Why the server ends a connection. */
+export type CloseReason =
+  | "client"
+  | "drained"
+  | "idle"
+  | "slow"
+  | "protocol"
+  | "failed"
+  | "refused";
+
 export interface Connection {
   /** For logs only. */
   readonly remote: string;
@@ -12,8 +22,8 @@ export interface Connection {
   release?(chunk: Uint8Array): void;
   /** Resolves when the transport has room again; that is the back-pressure. Rejects once the peer is gone. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Ends both directions at once; idempotent. */
-  close(): void;
+  /** Ends both directions at once; idempotent. The reason is for transports that can tell it to the peer. */
+  close(reason?: CloseReason): void;
 }
 
 export interface Listening {

@@ -1,6 +1,7 @@
 /** Counters, gauges and histograms, rendered in the Prometheus text format. */
 import { type MetricKind, METRICS } from "./metric_catalog.ts";
 
+export type MetricsFormat = "prometheus" | "openmetrics";
 export type Labels = Readonly<Record<string, string>>;
 
 export interface Metrics {
@@ -14,8 +15,8 @@ export interface Metrics {
    * shows last for that one alone. Returns the removal.
    */
   onRender(show: (gauge: Metrics["gauge"]) => void): () => void;
-  /** The exposition text of everything recorded so far. */
-  render(): string;
+  /** The exposition text of everything recorded so far; Prometheus' own where no format is named. */
+  render(format?: MetricsFormat): string;
 }
 
 interface Series {
@@ -43,12 +44,25 @@ function labelText(labels: Labels): string {
   return `{${parts.join(",")}}`;
 }
 
-function renderHistogram(name: string, family: Family, series: Series): string[] {
+/** As OpenMetrics wants numbers in labels: with a point, and from a million on with an exponent. */
+function boundText(bound: number, format: MetricsFormat): string {
+  if (format === "prometheus" || !Number.isInteger(bound)) return String(bound);
+  return bound < 1e6 ? bound.toFixed(1) : bound.toExponential().replace("e+", "e+0");
+}
+
+function renderHistogram(
+  name: string,
+  family: Family,
+  series: Series,
+  format: MetricsFormat,
+): string[] {
   const lines: string[] = [];
   let below = 0;
   for (const [i, bound] of family.bounds.entries()) {
     below += series.buckets[i] ?? 0;
-    lines.push(`${name}_bucket${labelText({ ...series.labels, le: String(bound) })} ${below}`);
+    lines.push(
+      `${name}_bucket${labelText({ ...series.labels, le: boundText(bound, format) })} ${below}`,
+    );
   }
   lines.push(`${name}_bucket${labelText({ ...series.labels, le: "+Inf" })} ${series.count}`);
   lines.push(`${name}_sum${labelText(series.labels)} ${series.value}`);
@@ -57,19 +71,25 @@ function renderHistogram(name: string, family: Family, series: Series): string[]
 }
 
 /** Empty where nothing is known of the name. */
-function helpLine(name: string): string[] {
+function helpLine(name: string, shownName: string, format: MetricsFormat): string[] {
   const help = METRICS[name]?.help;
-  return help === undefined
-    ? []
-    : [`# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`];
+  if (help === undefined) return [];
+  const text = help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+  return [`# HELP ${shownName} ${format === "openmetrics" ? text.replaceAll('"', '\\"') : text}`];
 }
 
-function renderFamilies(families: ReadonlyMap<string, Family>): string[] {
+/** OpenMetrics names a counter without the end that its samples have. */
+function familyName(name: string, { kind }: Family, format: MetricsFormat): string {
+  return format === "openmetrics" && kind === "counter" ? name.replace(/_total$/, "") : name;
+}
+
+function renderFamilies(families: ReadonlyMap<string, Family>, format: MetricsFormat): string[] {
   const lines: string[] = [];
   for (const [name, family] of families) {
-    lines.push(...helpLine(name), `# TYPE ${name} ${family.kind}`);
+    const shownName = familyName(name, family, format);
+    lines.push(...helpLine(name, shownName, format), `# TYPE ${shownName} ${family.kind}`);
     for (const found of family.series.values()) {
-      if (family.kind === "histogram") lines.push(...renderHistogram(name, family, found));
+      if (family.kind === "histogram") lines.push(...renderHistogram(name, family, found, format));
       else lines.push(`${name}${labelText(found.labels)} ${found.value}`);
     }
   }
@@ -123,14 +143,16 @@ export function createMetrics(): Metrics {
       shows.add(show);
       return () => void shows.delete(show);
     },
-    render() {
+    render(format = "prometheus") {
       const shown = new Map<string, Family>();
       for (const show of shows) {
         show((name, value, labels = {}) => {
           locate(shown, name, "gauge", labels).series.value = value;
         });
       }
-      return `${[...renderFamilies(families), ...renderFamilies(shown)].join("\n")}\n`;
+      const lines = [...renderFamilies(families, format), ...renderFamilies(shown, format)];
+      if (format === "openmetrics") lines.push("# EOF");
+      return `${lines.join("\n")}\n`;
     },
   };
 }

@@ -5,7 +5,13 @@
 import type { Cancel, Clock } from "../env/clock.ts";
 import { toUtf8 } from "../lib/bytes.ts";
 import { FaultError } from "../lib/errors.ts";
-import { HTTP_BYTES_PER_S_MIN, HTTP_CHUNK_BYTES, WRITE_STALL_MS } from "../lib/limits.ts";
+import {
+  HTTP_BYTES_PER_S_MIN,
+  HTTP_CHUNK_BYTES,
+  HTTP_ENCODED_ANSWER_BYTES_MIN,
+  WRITE_STALL_MS,
+} from "../lib/limits.ts";
+import { encodedAnswer, encodingOf } from "./encoded_answer.ts";
 
 export interface AnswerOptions {
   readonly request: Request;
@@ -106,7 +112,7 @@ class PulledBody {
   }
 }
 
-/** At once where one chunk is all, else as it is taken; HEAD takes nothing. */
+/** At once where one chunk is all, else as it is taken, and encoded where it is worth it; HEAD takes nothing. */
 export function answerOf(chunks: Iterator<Uint8Array, void>, options: AnswerOptions): Response {
   const { request, status = 200, headers, release } = options;
   const init = { status, headers };
@@ -116,13 +122,35 @@ export function answerOf(chunks: Iterator<Uint8Array, void>, options: AnswerOpti
     const first = chunks.next();
     const second = first.done === true ? first : chunks.next();
     if (first.done === true) return new Response("", init);
-    if (second.done === true) return new Response(first.value as Uint8Array<ArrayBuffer>, init);
+    if (second.done === true) return wholeAnswer(first.value, options, init);
     const body = new PulledBody(joined([first.value, second.value], chunks), options).open();
     isHandedOver = true;
-    return new Response(body, init);
+    const encoding = encodingOf(request, headers);
+    return encoding === null ? new Response(body, init) : encodedAnswer(body, init, encoding);
   } finally {
     if (!isHandedOver) release();
   }
+}
+
+function wholeAnswer(
+  bytes: Uint8Array,
+  { request, headers }: AnswerOptions,
+  init: ResponseInit,
+): Response {
+  const body = bytes as Uint8Array<ArrayBuffer>;
+  const encoding = bytes.length < HTTP_ENCODED_ANSWER_BYTES_MIN
+    ? null
+    : encodingOf(request, headers);
+  if (encoding === null) return new Response(body, init);
+  // Not encoded here, so it need not be a stream.
+  if (!encoding.isWanted) return encodedAnswer(body, init, encoding);
+  const source = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(bytes);
+      controller.close();
+    },
+  });
+  return encodedAnswer(source, init, encoding);
 }
 
 function* joined(

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
+import { NO_ADMIN } from "../../tests/support/no_admin.ts";
+import { NO_GROUPS } from "../../tests/support/no_groups.ts";
+import { noPush } from "../../tests/support/no_push.ts";
 import { testEnv } from "../../tests/support/test_env.ts";
 import { fromHex, toUtf8, utf8 } from "../lib/bytes.ts";
 import {
@@ -14,7 +17,10 @@ import {
   PRODUCE_PERMIT_BYTES,
 } from "../lib/limits.ts";
 import { Semaphore } from "../lib/semaphore.ts";
+import { OpenSockets } from "./sockets/open_sockets.ts";
+import { LiveStreams } from "./live/live_streams.ts";
 import { createBodyRooms } from "./read_body.ts";
+import { NO_STREAMS } from "../../tests/support/no_streams.ts";
 import { createHttpApp } from "./app.ts";
 import type { Gateway, ReadQuery, RecordInput, RecordOutput } from "./port.ts";
 
@@ -49,7 +55,7 @@ function memoryGateway() {
         ? 0
         : query.offset === "latest"
         ? log.length
-        : query.offset;
+        : Number(query.offset);
       if (start > log.length) {
         return Promise.resolve({
           ok: false,
@@ -71,9 +77,21 @@ function memoryGateway() {
         oversized: large < 0 ? null : { offset: next, bytes },
         highWatermark: log.length,
         logStart: 0,
+        topicId: "0",
+        fixedBelow: log.length,
         release: () => void (held -= 1),
       });
     },
+    readBatches: () => Promise.resolve({ ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" }),
+    findTopic: (name) => {
+      const log = logs.get(name);
+      return log === undefined ? null : { name, topicId: "0", partitions: log.length };
+    },
+    bounds: () => Promise.resolve({ ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" }),
+    peekEnd: () => null,
+    watch: () => () => {},
+    produceBatch: () => Promise.resolve({ ok: false, error: "CORRUPT_MESSAGE" }),
+    createProducer: () => Promise.resolve({ ok: false, error: "COORDINATOR_NOT_AVAILABLE" }),
     listTopics: () =>
       [...logs].map(([name, log]) => ({ name, topicId: "0", partitions: log.length })),
     describeTopic: (name) => {
@@ -90,6 +108,7 @@ function memoryGateway() {
       logs.set(name, Array.from({ length: partitions ?? 1 }, () => []));
       return Promise.resolve({ ok: true, name, topicId: "0", partitions: partitions ?? 1 });
     },
+    ...NO_STREAMS,
     deleteTopic: (name) =>
       Promise.resolve(
         logs.delete(name) ? { ok: true } : { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION" },
@@ -107,9 +126,15 @@ function setup(corsOrigins: readonly string[] = []) {
   const producePermits = new Semaphore(PRODUCE_PERMIT_BYTES);
   const app = createHttpApp({
     gateway: memory.gateway,
+    admin: NO_ADMIN,
+    groups: NO_GROUPS,
+    ...noPush(memory.gateway),
     env,
+    sockets: new OpenSockets(env),
+    serveKafka: () => {},
     producePermits,
     rooms: createBodyRooms(env.clock),
+    streams: new LiveStreams(env),
     corsOrigins,
     status: {
       notReady: () => notReady,
@@ -455,7 +480,7 @@ test("health, metrics, version, unknown routes", async () => {
 
 test("methods without a route share one label", async () => {
   const { app, env } = setup();
-  for (const method of ["GET", "PUT", "PATCH"]) await app.request("/livez", { method });
+  for (const method of ["GET", "PROPFIND", "LINK"]) await app.request("/livez", { method });
   const counted = env.metrics.render().split("\n")
     .filter((line) => line.startsWith("skerry_http_requests_total{"));
   assert.deepEqual(counted.map((line) => /method="(\w+)"/.exec(line)![1]).toSorted(), [
@@ -771,8 +796,11 @@ test("another method on a known path is 405 with what is allowed, on every route
   const { app } = setup();
   const allowed: Record<string, string> = {
     "/v1/topics": "GET, HEAD, POST",
-    "/v1/topics/t": "GET, HEAD, DELETE",
-    "/v1/topics/t/records": "POST",
+    "/v1/topics/t": "GET, HEAD, PATCH, DELETE",
+    "/v1/topics/t/records": "POST, GET, HEAD",
+    "/v1/topics/t/stream": "GET, HEAD",
+    "/v1/fetch": "POST",
+    "/v1/kafka/fetch": "POST, GET, HEAD",
     "/v1/topics/t/partitions/0/records": "POST, GET, HEAD",
     "/v1/topics/t/partitions/0/records/0": "GET, HEAD",
     "/livez": "GET, HEAD",
@@ -781,14 +809,14 @@ test("another method on a known path is 405 with what is allowed, on every route
     "/version": "GET, HEAD",
   };
   for (const [path, allow] of Object.entries(allowed)) {
-    for (const method of ["PUT", "PATCH", "OPTIONS"]) {
+    for (const method of ["PUT", "PROPFIND", "OPTIONS"]) {
       const answer = await app.request(path, { method });
       assert.equal(answer.status, 405, `${method} ${path}`);
       assert.equal(answer.headers.get("allow"), allow);
       await problemOf(answer);
     }
   }
-  assert.equal((await app.request("/v1/topics/t/records")).status, 405);
+  assert.equal((await app.request("/v1/fetch")).status, 405);
   assert.equal((await app.request("/v1/nothing", { method: "PUT" })).status, 404);
 });
 
@@ -846,4 +874,13 @@ test("a setting that is no number of its own any more is refused", async () => {
   }
   assert.equal((await create("9007199254740991")).status, 201);
   assert.deepEqual(configs, [["retention.ms", "9007199254740991"]]);
+});
+
+test("a record header is a name and a value, no less and no more", async () => {
+  const { json, logs } = setup();
+  for (const headers of [[["a"]], [["a", "b", "c"]], [[]], [["", "b"]], ["a"], { a: "b" }]) {
+    const answer = await json("/v1/topics/t/records", { value: "v", headers });
+    assert.equal(answer.status, 400, JSON.stringify(headers));
+  }
+  assert.deepEqual(logs.get("t"), [[], []]);
 });

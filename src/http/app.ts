@@ -1,116 +1,46 @@
 /** The HTTP app: routes, and the one place where thrown values become answers. */
 import { Hono } from "hono";
-import { cors } from "hono/cors";
 import type { Env } from "../env/env.ts";
 import { messageOf } from "../lib/errors.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
-import { consume, consumeOne } from "./consume.ts";
-import type { Gateway, NodeStatus } from "./port.ts";
-import { produce, type ProduceServices } from "./produce.ts";
-import { badRequest, ProblemError, problemResponse, RETRY_AFTER_S } from "./problem.ts";
-import { parseCount } from "./query.ts";
-import type { BodyRooms } from "./read_body.ts";
+import { HTTP_PRODUCE_STREAMS_MAX } from "../lib/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import { clusterRoutes, topicRoutes } from "./admin/routes.ts";
+import type { Route, RouteDescription } from "./api/route.ts";
+import { badRequest, ProblemError, problemResponse } from "./problem.ts";
+import { durableStreamsApp, STREAM_MOUNTS } from "./mounts/durable_streams/app.ts";
+import type { DialectServices } from "./mounts/mount_services.ts";
+import { mountRoutes } from "./mounts/mounts.ts";
+import { produceRoutes } from "./produce/routes.ts";
+import { pushRoutes } from "./push/routes.ts";
+import { readRoutes } from "./read/routes.ts";
+import { groupRoutes } from "./groups/routes.ts";
+import type { HttpRoute, HttpServices } from "./services.ts";
+import { socketRoutes } from "./sockets/routes.ts";
+import { browserHeaders } from "./system/browser_headers.ts";
+import { HEALTH_PATHS, healthRoutes } from "./system/health.ts";
+import { selfRoutes } from "./system/routes.ts";
 import { isHostSound, pathOf } from "./target.ts";
-import { createTopic, deleteTopic, describeTopic, listTopics } from "./topics.ts";
+import { webhookRoutes } from "./webhook/routes.ts";
 
-export interface HttpAppOptions {
-  readonly gateway: Gateway;
-  readonly status: NodeStatus;
-  readonly env: Env;
-  /** Node-wide bytes of produce requests. */
-  readonly producePermits: Semaphore;
-  readonly rooms: BodyRooms;
-  /** Origins that browsers may call from; empty sends no CORS headers at all. */
-  readonly corsOrigins: readonly string[];
+export interface HttpAppOptions extends Omit<HttpServices, "recordStreams"> {
+  /** Without them the dialects of other brokers' gateways are not spoken. */
+  readonly mounts?: DialectServices;
 }
 
-const PARTITION_MAX = 2 ** 31 - 1;
-const EXPOSED = [
-  "kafka-next-offset",
-  "kafka-high-watermark",
-  "kafka-log-start",
-  "kafka-offset",
-  "kafka-partition",
-  "kafka-timestamp",
-  "kafka-key",
-  "kafka-omitted",
-  "location",
-  "retry-after",
-];
 /** As labels of metrics; the rest is whatever a client makes up. */
-const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "DELETE", "OPTIONS"]);
-const CORS_MAX_AGE_S = 7200;
+const METHODS: ReadonlySet<string> = new Set([
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "OPTIONS",
+]);
 const PATH_SHOWN_CHARS_MAX = 200;
-/** What a node answers before it is ready, too. */
-const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/metrics", "/version"]);
 
 export function isHealthRequest(request: Request): boolean {
   return HEALTH_PATHS.has(pathOf(request));
-}
-
-function partitionOf(text: string): number {
-  return parseCount(text, "partition", PARTITION_MAX);
-}
-
-function recordRoutes(app: Hono, services: ProduceServices): void {
-  app.post(
-    "/v1/topics/:topic/records",
-    (c) => produce(services, c.req.raw, c.req.param("topic"), null),
-  );
-  app.post(
-    "/v1/topics/:topic/partitions/:partition/records",
-    (c) =>
-      produce(services, c.req.raw, c.req.param("topic"), partitionOf(c.req.param("partition"))),
-  );
-  app.get(
-    "/v1/topics/:topic/partitions/:partition/records",
-    (c) =>
-      consume(services, c.req.raw, c.req.param("topic"), partitionOf(c.req.param("partition"))),
-  );
-  app.get("/v1/topics/:topic/partitions/:partition/records/:offset", (c) => {
-    const { topic, partition, offset } = c.req.param();
-    return consumeOne(
-      services,
-      c.req.raw,
-      topic,
-      partitionOf(partition),
-      parseCount(offset, "offset"),
-    );
-  });
-}
-
-function topicRoutes(app: Hono, { gateway, rooms }: ProduceServices): void {
-  app.get("/v1/topics", () => listTopics(gateway));
-  app.post("/v1/topics", (c) => createTopic(gateway, c.req.raw, rooms));
-  app.get("/v1/topics/:topic", (c) => describeTopic(gateway, c.req.param("topic")));
-  app.delete("/v1/topics/:topic", (c) => deleteTopic(gateway, c.req.param("topic")));
-}
-
-function healthRoutes(app: Hono, status: NodeStatus): void {
-  app.get("/livez", (c) => c.text("ok\n"));
-  app.get("/readyz", (c) => {
-    const reason = status.notReady();
-    return reason === null ? c.text("ready\n") : problemResponse({
-      status: 503,
-      title: "Not ready",
-      detail: reason,
-      headers: { "retry-after": RETRY_AFTER_S },
-    });
-  });
-  app.get(
-    "/metrics",
-    (c) => c.text(status.renderMetrics(), 200, { "content-type": "text/plain; version=0.0.4" }),
-  );
-  app.get(
-    "/version",
-    (c) =>
-      c.json({
-        name: "skerry",
-        version: status.version,
-        clusterId: status.clusterId,
-        nodeId: status.nodeId,
-      }),
-  );
 }
 
 function outcome(status: number): string {
@@ -120,7 +50,7 @@ function outcome(status: number): string {
 const BAD_HOST = badRequest("Cannot use the Host header: it names no host");
 
 /** What all apps of a node share: metrics, and answers to what is unknown or thrown. */
-function createApp(env: Env): Hono {
+function createApp(env: Env, corsOrigins: readonly string[]): Hono {
   const app = new Hono({ getPath: pathOf });
   app.use(async (c, next) => {
     const startedMs = env.clock.monotonicMs();
@@ -135,6 +65,7 @@ function createApp(env: Env): Hono {
       (env.clock.monotonicMs() - startedMs) / 1000,
     );
   });
+  app.use(browserHeaders(corsOrigins));
   app.notFound((c) =>
     problemResponse({
       status: 404,
@@ -175,30 +106,49 @@ function refuseOtherMethods(app: Hono): void {
   }
 }
 
+function register<S>(app: Hono, routes: readonly Route<S>[], services: S): void {
+  for (const one of routes) one.register(app, services);
+}
+
+/** All native routes, in the order of the document. */
+export const ROUTES: readonly HttpRoute[] = [
+  ...produceRoutes,
+  ...readRoutes,
+  ...groupRoutes,
+  ...pushRoutes,
+  ...webhookRoutes,
+  ...socketRoutes,
+  ...topicRoutes,
+  ...clusterRoutes,
+];
+
+/** What `/openapi.json` describes. */
+export const DESCRIBED_ROUTES: readonly RouteDescription[] = [
+  ...ROUTES,
+  ...healthRoutes,
+  ...selfRoutes(() => DESCRIBED_ROUTES),
+];
+
 /** The health routes alone, for a node that starts. */
-export function createHealthApp({ status, env }: Pick<HttpAppOptions, "status" | "env">): Hono {
-  const app = createApp(env);
-  healthRoutes(app, status);
+export function createHealthApp(
+  { status, env }: Pick<HttpAppOptions, "status" | "env">,
+): Hono {
+  const app = createApp(env, []);
+  register(app, healthRoutes, { status, hasStarted: false });
   refuseOtherMethods(app);
   return app;
 }
 
-export function createHttpApp(options: HttpAppOptions): Hono {
-  const { gateway, status, env, producePermits, rooms, corsOrigins } = options;
-  const { clock } = env;
-  const app = createApp(env);
-  if (corsOrigins.length > 0) {
-    app.use(cors({
-      origin: corsOrigins.includes("*") ? "*" : [...corsOrigins],
-      allowMethods: ["GET", "POST", "DELETE", "OPTIONS"],
-      exposeHeaders: EXPOSED,
-      maxAge: CORS_MAX_AGE_S,
-    }));
-  }
-  const services = { gateway, clock, rooms, producePermits };
-  recordRoutes(app, services);
-  topicRoutes(app, services);
-  healthRoutes(app, status);
+export function createHttpApp({ mounts, ...options }: HttpAppOptions): Hono {
+  const { status, env, corsOrigins } = options;
+  const app = createApp(env, corsOrigins);
+  const recordStreams = new Semaphore(HTTP_PRODUCE_STREAMS_MAX);
+  const services: HttpServices = { ...options, recordStreams };
+  register(app, [...ROUTES, ...selfRoutes(() => DESCRIBED_ROUTES)], services);
+  for (const path of STREAM_MOUNTS) app.route(path, durableStreamsApp(services));
+  register(app, healthRoutes, { status, hasStarted: true });
   refuseOtherMethods(app);
+  // Behind them: what a dialect does not know it refuses in its own words.
+  if (mounts !== undefined) mountRoutes(app, { ...services, ...mounts });
   return app;
 }

@@ -8,12 +8,21 @@ import { elementsOf, fieldsOf, type Sourced, sourceOf } from "./json_source.ts";
 import type { RecordHeader, RecordInput } from "./port.ts";
 import { badRequest } from "./problem.ts";
 
+/** A pair: of something shorter or longer nobody knows what is meant. */
+const header = v.pipe(
+  v.array(v.unknown()),
+  v.length(2, "not [name, value]"),
+  v.tuple([v.pipe(v.string(), v.minLength(1)), v.unknown()]),
+);
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
-const envelope = v.strictObject({
+export const envelope = v.strictObject({
   key: v.optional(v.unknown(), null),
   value: v.unknown(),
-  headers: v.optional(v.array(v.tuple([v.pipe(v.string(), v.minLength(1)), v.unknown()])), []),
+  headers: v.optional(
+    v.array(header),
+    [],
+  ),
   timestamp: v.optional(v.nullable(count), null),
   partition: v.optional(v.nullable(v.pipe(count, v.maxValue(2 ** 31 - 1))), null),
 });
@@ -103,8 +112,13 @@ function headersOf(json: Sourced | undefined, where: string): RecordHeader[] {
   return headers;
 }
 
-function checkEnvelope(value: object, where: string) {
-  const result = v.safeParse(envelope, value);
+export const topicEnvelope = v.strictObject({
+  ...envelope.entries,
+  topic: v.pipe(v.string(), v.minLength(1)),
+});
+
+function check<T>(schema: v.GenericSchema<unknown, T>, value: object, where: string): T {
+  const result = v.safeParse(schema, value);
   if (result.success) return result.output;
   const errors = result.issues.map((issue) => ({
     pointer: (v.getDotPath(issue) ?? "").slice(0, 100),
@@ -117,13 +131,30 @@ function checkEnvelope(value: object, where: string) {
 
 /** An envelope to a record; `where` names it in the error. */
 export function recordOfEnvelope(json: Sourced, where: string): RecordInput {
-  const { value } = json;
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw badRequest(
-      `Cannot read ${where}: not an object {key, value, headers, timestamp, partition}; bare values need ?bare=1`,
-    );
-  }
-  const { timestamp, partition } = checkEnvelope(value, where);
+  return recordOf(json, where, check(envelope, objectIn(json, where), where));
+}
+
+/** One that names its topic, too. */
+export function recordForTopic(
+  json: Sourced,
+  where: string,
+): { readonly topic: string; readonly record: RecordInput } {
+  const checked = check(topicEnvelope, objectIn(json, where), where);
+  return { topic: checked.topic, record: recordOf(json, where, checked) };
+}
+
+function objectIn({ value }: Sourced, where: string): object {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw badRequest(
+    `Cannot read ${where}: not an object {key, value, headers, timestamp, partition}; bare values need ?bare=1`,
+  );
+}
+
+function recordOf(
+  json: Sourced,
+  where: string,
+  { timestamp, partition }: Pick<v.InferOutput<typeof envelope>, "timestamp" | "partition">,
+): RecordInput {
   const fields = uniqueFields(json, where);
   return {
     key: bytesOfJson(fields.get("key"), where, "key"),

@@ -3,7 +3,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { HTTP_JSON_DEPTH_MAX } from "../lib/limits.ts";
 import { toUtf8, utf8 } from "../lib/bytes.ts";
+import { readQuery } from "./api/read_query.ts";
 import { recordsOfBody } from "./body.ts";
+import { produceQuery } from "./produce/produce.ts";
 import { elementsOf, fieldsOf, sourced, sourceOf } from "./json_source.ts";
 import { ProblemError } from "./problem.ts";
 
@@ -75,11 +77,11 @@ interface Body {
 }
 
 function recordsOf({ text, type = "application/json", query = "" }: Body) {
-  const request = new Request("http://localhost/", {
+  const request = new Request(`http://localhost/?${query}`, {
     method: "POST",
     headers: { "content-type": type },
   });
-  return recordsOfBody(request, new URLSearchParams(query), toUtf8(text));
+  return recordsOfBody(request, readQuery(request, produceQuery), toUtf8(text));
 }
 
 function values(body: Body): string[] {

@@ -1,5 +1,9 @@
 /** What the gateway needs of the broker: plain calls with typed outcomes, no wire protocol. */
+import type { MetricsFormat } from "../env/metrics.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
+import type { ReadGateway } from "./read_port.ts";
+import type { WriteGateway } from "./write_port.ts";
+import type { StreamGateway } from "./mounts/durable_streams/port.ts";
 
 /** A record to be written; `null` fields are filled in by the broker. */
 export interface RecordInput {
@@ -38,11 +42,21 @@ export type Written =
     readonly offset: number;
     /** The timestamp that a read of this offset shows. */
     readonly timestampMs: number;
+    /** It was stored by an earlier request. */
+    readonly duplicate?: boolean;
   }
   | Failure;
 
+/** The first record at or after a time, or the last so many offsets; without any, the end of the log. */
+export type ReadStart =
+  | number
+  | "earliest"
+  | "latest"
+  | { readonly timestampMs: number }
+  | { readonly tail: number };
+
 export interface ReadQuery {
-  readonly offset: number | "earliest" | "latest";
+  readonly offset: ReadStart;
   readonly recordsMax: number;
   readonly bytesMax: number;
   /** The answer ends before a larger record. */
@@ -52,6 +66,14 @@ export interface ReadQuery {
   /** `committed` ends before open transactions and leaves out what was aborted. */
   readonly isolation: "uncommitted" | "committed";
   readonly signal: AbortSignal;
+  /** The topic of that name must be this one: names are used again. */
+  readonly topicId?: string;
+  /** Records for which it is false are passed over; only `next` tells of them. */
+  readonly filter?: (record: RecordOutput) => boolean;
+  /** `false` throws at once where memory would have to be waited for: for those who hold some already. */
+  readonly mayWait?: boolean;
+  /** Long-lived readers have a share of memory of their own. */
+  readonly isLive?: boolean;
 }
 
 /** A record that is left out because of its size. */
@@ -70,6 +92,9 @@ export type ReadAnswer =
     readonly oversized: Oversized | null;
     readonly highWatermark: number;
     readonly logStart: number;
+    readonly topicId: string;
+    /** Below it a read finds the same for ever, or nothing; 0 where compaction removes records. */
+    readonly fixedBelow: number;
     /** Gives back the memory that the records take; they are not looked at afterwards. Does it once. */
     readonly release: () => void;
   }
@@ -103,14 +128,7 @@ export interface TopicToCreate {
   readonly configs: readonly (readonly [name: string, value: string])[];
 }
 
-export interface Gateway {
-  /**
-   * `results[i]` answers `records[i]`; each resolves only once the record is durable. The caller holds
-   * the node's produce permits.
-   */
-  produce(topic: string, records: readonly RecordInput[]): Promise<readonly Written[]>;
-  /** The caller releases what it got. Throws ProblemError when there is no memory for it. */
-  read(topic: string, partition: number, query: ReadQuery): Promise<ReadAnswer>;
+export interface Gateway extends ReadGateway, WriteGateway, StreamGateway {
   listTopics(): readonly TopicSummary[];
   describeTopic(name: string): Promise<TopicDetail | null>;
   createTopic(topic: TopicToCreate): Promise<({ readonly ok: true } & TopicSummary) | Failure>;
@@ -121,7 +139,7 @@ export interface Gateway {
 export interface NodeStatus {
   /** Null when ready; otherwise why not, in one line. */
   notReady(): string | null;
-  renderMetrics(): string;
+  renderMetrics(format: MetricsFormat): string;
   readonly version: string;
   readonly clusterId: string;
   readonly nodeId: number;

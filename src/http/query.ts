@@ -16,6 +16,17 @@ export function queryOf(request: Request): URLSearchParams {
   return searchParams;
 }
 
+/** A parameter that nobody looks at is a mistake that nobody would notice. */
+export function expectOnly(query: URLSearchParams, names: readonly string[]): void {
+  for (const name of query.keys()) {
+    if (names.includes(name)) continue;
+    const shown = name.slice(0, SHOWN_CHARS_MAX);
+    throw badRequest(
+      `Cannot use ${shown}: there is no such parameter; allowed: ${names.join(", ")}`,
+    );
+  }
+}
+
 /** Null when it is absent. Which of two would count is nobody's guess. */
 export function parameter(query: URLSearchParams, name: string): string | null {
   const values = query.getAll(name);
@@ -31,19 +42,6 @@ export function parseCount(text: string, name: string, max = Number.MAX_SAFE_INT
     throw badRequest(`Cannot use ${name}=${shown}: not an integer from 0 to ${max}`);
   }
   return value;
-}
-
-/** One of the given words; the first one when it is absent. */
-export function parseChoice<T extends string>(
-  query: URLSearchParams,
-  name: string,
-  [fallback, ...others]: readonly [T, ...T[]],
-): T {
-  const text = parameter(query, name) ?? fallback;
-  const found = [fallback, ...others].find((choice) => choice === text);
-  if (found !== undefined) return found;
-  const shown = text.slice(0, SHOWN_CHARS_MAX);
-  throw badRequest(`Cannot use ${name}=${shown}: not ${[fallback, ...others].join(" or ")}`);
 }
 
 export function parseFlag(query: URLSearchParams, name: string): boolean {

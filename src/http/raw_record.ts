@@ -2,6 +2,7 @@
 import type { Clock } from "../env/clock.ts";
 import { HTTP_CHUNK_BYTES, HTTP_RECORD_HEADERS_BYTES_MAX } from "../lib/limits.ts";
 import { answerOf } from "./answer.ts";
+import { eventHeaders } from "./event_headers.ts";
 import type { RecordOutput } from "./port.ts";
 import { textOfBytes, toBase64 } from "./record_json.ts";
 
@@ -53,6 +54,16 @@ class RecordHeaders {
     else this.headers.append(`kafka-header-${name}`, headerText(value));
   }
 
+  /** Text that HTTP takes as it is. */
+  set(name: string, text: string): void {
+    const bytes = name.length + text.length;
+    if (bytes > this.#leftBytes) this.#omitted += 1;
+    else {
+      this.#leftBytes -= bytes;
+      this.headers.set(name, text);
+    }
+  }
+
   finish(): Headers {
     const omitted = [
       ...(this.#isKeyOmitted ? ["key"] : []),
@@ -63,7 +74,8 @@ class RecordHeaders {
   }
 }
 
-function headersOf(record: RecordOutput, partition: number): Headers {
+/** All of a record but its value. */
+export function rawHeadersOf(record: RecordOutput, partition: number): Headers {
   const headers = new RecordHeaders(
     new Headers({
       "content-type": "application/octet-stream",
@@ -74,7 +86,9 @@ function headersOf(record: RecordOutput, partition: number): Headers {
     }),
   );
   if (record.key !== null) headers.setKey(record.key);
-  for (const { name, value } of record.headers) headers.add(name, value);
+  const event = eventHeaders(record);
+  for (const [name, text] of event?.headers ?? []) headers.set(name, text);
+  for (const { name, value } of event?.others ?? record.headers) headers.add(name, value);
   return headers.finish();
 }
 
@@ -89,7 +103,7 @@ export function rawResponse(record: RecordOutput, options: RawOptions): Response
   const { request, clock, partition, release } = options;
   let isHandedOver = false;
   try {
-    const headers = headersOf(record, partition);
+    const headers = rawHeadersOf(record, partition);
     if (record.value === null) {
       headers.delete("content-type");
       return new Response(null, { status: 204, headers });

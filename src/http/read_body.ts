@@ -5,11 +5,15 @@
  * counted as produce before they are complete, so a slow one does not hold up Kafka's clients.
  */
 import type { Clock } from "../env/clock.ts";
-import { concatBytes } from "../lib/bytes.ts";
+import type { CodecName, Codecs } from "../env/codecs.ts";
+import { isFault } from "../lib/errors.ts";
+import { GrowingOutput } from "../lib/growing_output.ts";
 import {
   HTTP_BODY_BYTES_MAX,
   HTTP_BODY_STALL_MS,
   HTTP_BYTES_PER_S_MIN,
+  HTTP_INFLATE_RATIO_MAX,
+  HTTP_INFLATED_BODIES_BYTES_MAX,
   HTTP_LARGE_BODIES_BYTES_MAX,
   HTTP_MEDIUM_BODIES_BYTES_MAX,
   HTTP_MEDIUM_BODY_BYTES,
@@ -25,15 +29,21 @@ export interface BodyRooms {
   readonly small: Semaphore;
   readonly medium: Semaphore;
   readonly large: Semaphore;
+  /** What came encoded, as it is read. */
+  readonly inflated: Semaphore;
   readonly clock: Clock;
+  /** Without them all encodings are refused. */
+  readonly codecs: Codecs | null;
 }
 
-export function createBodyRooms(clock: Clock): BodyRooms {
+export function createBodyRooms(clock: Clock, codecs: Codecs | null = null): BodyRooms {
   return {
     small: new Semaphore(HTTP_SMALL_BODIES_BYTES_MAX),
     medium: new Semaphore(HTTP_MEDIUM_BODIES_BYTES_MAX),
     large: new Semaphore(HTTP_LARGE_BODIES_BYTES_MAX),
+    inflated: new Semaphore(HTTP_INFLATED_BODIES_BYTES_MAX),
     clock,
+    codecs,
   };
 }
 
@@ -43,6 +53,7 @@ export interface HeldBody {
   release(): void;
 }
 
+const ENCODINGS = ["gzip", "zstd"] as const;
 /** The rest of such a body is not read: without it the next request cannot be found. */
 const CLOSING = { connection: "close" } as const;
 
@@ -114,14 +125,18 @@ class Place {
   }
 }
 
-function refuseEncoding(request: Request): void {
+/** Null for none. */
+function encodingOf(request: Request, codecs: Codecs | null): CodecName | null {
   const encoding = (request.headers.get("content-encoding") ?? "").trim().toLowerCase();
-  if (encoding === "" || encoding === "identity") return;
+  if (encoding === "" || encoding === "identity") return null;
+  const supported = ENCODINGS.filter((name) => codecs?.supports(name) === true);
+  const codec = supported.find((name) => name === encoding || `x-${name}` === encoding);
+  if (codec !== undefined) return codec;
   throw new ProblemError({
     status: 415,
     title: "Unsupported media type",
     detail: `Cannot read the body: content-encoding ${encoding.slice(0, 100)} is not supported`,
-    headers: { "accept-encoding": "identity" },
+    headers: { "accept-encoding": [...supported, "identity"].join(", ") },
   });
 }
 
@@ -202,13 +217,14 @@ async function readUndeclared(
   place: Place,
   bytesMax: number,
 ): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
+  // Not a list of parts: a body that comes byte by byte would be millions of them.
+  const gathered = new GrowingOutput(bytesMax, 0);
   for (let part = await parts.next(); part !== null; part = await parts.next()) {
     if (parts.length > bytesMax) throw bodyTooLarge(bytesMax);
     if (parts.length > place.bytes) await place.take(bytesMax);
-    chunks.push(part);
+    gathered.append(part);
   }
-  return concatBytes(chunks);
+  return gathered.result().slice();
 }
 
 async function readParts(
@@ -229,13 +245,62 @@ async function readParts(
   }
 }
 
+/**
+ * What was encoded, in memory that is taken for the largest that it may be. Those who hold it wait for no room of
+ * a body, and the body is given back at once. It is decoded in one step, so that a bomb costs what it may, no more.
+ */
+async function inflate(
+  body: HeldBody,
+  codec: CodecName,
+  request: Request,
+  { inflated, clock, codecs }: BodyRooms,
+  bytesMax: number,
+): Promise<HeldBody> {
+  const grown = Math.max(HTTP_MEDIUM_BODY_BYTES, body.bytes.length * HTTP_INFLATE_RATIO_MAX);
+  const limit = Math.min(bytesMax, grown);
+  try {
+    await takePermits(inflated, limit, clock, request);
+  } catch (error) {
+    body.release();
+    throw error;
+  }
+  let held = limit;
+  const release = (): void => {
+    inflated.release(held);
+    held = 0;
+  };
+  try {
+    const bytes = codecs!.decompress(codec, body.bytes, limit);
+    inflated.release(limit - bytes.length);
+    held = bytes.length;
+    return { bytes, release };
+  } catch (error) {
+    release();
+    if (!isFault(error, "corrupt")) throw error;
+    throw badRequest(`Cannot read the body: no ${codec}, or more than ${limit} bytes in it`);
+  } finally {
+    body.release();
+  }
+}
+
 /** The whole body, never more than the limit. Throws ProblemError; then nothing is held. */
 export async function readBody(
   request: Request,
   rooms: BodyRooms,
   bytesMax = HTTP_BODY_BYTES_MAX,
 ): Promise<HeldBody> {
-  refuseEncoding(request);
+  const codec = encodingOf(request, rooms.codecs);
+  const body = await readPlain(request, rooms, bytesMax);
+  return codec === null || body.bytes.length === 0
+    ? body
+    : await inflate(body, codec, request, rooms, bytesMax);
+}
+
+async function readPlain(
+  request: Request,
+  rooms: BodyRooms,
+  bytesMax: number,
+): Promise<HeldBody> {
   const declared = declaredLength(request);
   if (declared !== null && declared > bytesMax) throw bodyTooLarge(bytesMax);
   if (declared === 0) return { bytes: new Uint8Array(0), release: () => {} };

@@ -24,9 +24,20 @@ export function urlOf(request: Request): URL {
   return new URL(onAnyHost(request));
 }
 
+/** What a listener puts before the paths of its requests. */
+const prefixes = new WeakMap<Request, string>();
+
+/** From here on the request is for a path below `prefix`. */
+export function placeBelow(request: Request, prefix: string): void {
+  prefixes.set(request, prefix);
+}
+
 /** The path as routes match it. Without a URL object, which costs more than the routing. */
 export function pathOf(request: Request): string {
-  return getPath({ url: onAnyHost(request) } as Request);
+  const path = getPath({ url: onAnyHost(request) } as Request);
+  const prefix = prefixes.get(request);
+  if (prefix === undefined) return path;
+  return path === "/" ? prefix : `${prefix}${path}`;
 }
 
 export function hasQuery({ url }: Request): boolean {

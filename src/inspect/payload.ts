@@ -9,6 +9,8 @@ import { ABORTED_ENTRY_BYTES, decodeAborted } from "../log/aborted_transactions.
 import { decodeEpochs } from "../log/leader_epochs.ts";
 import { decodeMetaKeyValue, type MetaKeyValue } from "../log/meta_codec.ts";
 import { decodeSnapshot, decodeSnapshots } from "../log/producer_snapshot.ts";
+import { decodeRequests } from "../log/request_snapshot.ts";
+import { decodeWriters } from "../log/writer_snapshot.ts";
 import { decodeTimeEntries, TIME_ENTRY_BYTES } from "../log/time_index.ts";
 import {
   BATCH_PREFIX_BYTES,
@@ -150,6 +152,26 @@ function metaValue({ key, value }: MetaKeyValue): FieldValue {
       offset,
       producers: decodeSnapshot(bytes)?.length ?? "damaged",
     }));
+  }
+  if (key === "REQUESTS") {
+    const requests = decodeRequests(value);
+    return requests === null
+      ? "damaged"
+      : { offset: requests.offset, requests: requests.entries.length };
+  }
+  if (key === "WRITERS") {
+    const writers = decodeWriters(value);
+    return writers === null ? "damaged" : {
+      offset: writers.offset,
+      closedAt: writers.closing?.end ?? null,
+      order: writers.order,
+      writers: writers.entries.map(({ name, epoch, sequence, end }) => ({
+        name,
+        epoch,
+        sequence,
+        end,
+      })),
+    };
   }
   if (key !== "LEADER_EPOCH_CHECKPOINT") return jsonOrHex(value);
   try {

@@ -4,6 +4,7 @@ export * from "./clean_limits.ts";
 export * from "./compaction_limits.ts";
 export * from "./transaction_limits.ts";
 export * from "./http_limits.ts";
+export * from "./producer_limits.ts";
 export * from "./read_limits.ts";
 export * from "./share_limits.ts";
 
@@ -173,20 +174,6 @@ export const TOPIC_REGEX_SLICE_STEPS = 2_000_000;
 export const TOPIC_REGEXES_KEPT = 1_000;
 /** Different expressions in one group: each is matched against all topics whenever topics change. */
 export const TOPIC_REGEXES_PER_GROUP_MAX = 100;
-/** Batches kept per idempotent producer: clients have at most five requests in flight (KIP-98). */
-export const PRODUCER_BATCHES_MAX = 5;
-/** Records of a refused batch that are named in the answer; a batch with more is refused as a whole. */
-export const RECORD_ERRORS_MAX = 1_000;
-/** Idempotent producers known per partition: about 15 MiB of snapshot; the longest silent one goes first. */
-export const PRODUCERS_PER_PARTITION_MAX = 100_000;
-/** A wall clock that leaves the monotonic one by this much has jumped, and idle times do not count the jump. */
-export const CLOCK_JUMP_MS_MIN = 60_000;
-/** How long later sequences wait for one that was refused with a retriable error: Kafka's delivery.timeout.ms. */
-export const REFUSED_SEQUENCE_MS = 120_000;
-/** Refused sequences remembered per partition. */
-export const REFUSED_SEQUENCES_MAX = 10_000;
-/** Producer snapshots kept: the newest, and one in case it is damaged. */
-export const PRODUCER_SNAPSHOTS_MAX = 2;
 /** Bytes appended between two entries of the time index. */
 export const TIME_INDEX_INTERVAL_BYTES = MIB;
 /** Bytes appended after which a log writes a checkpoint: bounds what a crash has to replay. */

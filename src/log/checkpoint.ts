@@ -12,6 +12,8 @@ import { encodeLogMeta, encodePartitionMeta, type LogMeta } from "./log_meta.ts"
 import type { LogState } from "./log_state.ts";
 import type { MetaStream } from "./meta_stream.ts";
 import { encodeSnapshot, encodeSnapshots, type ProducerSnapshot } from "./producer_snapshot.ts";
+import { encodeRequests } from "./request_snapshot.ts";
+import { encodeWriters } from "./writer_snapshot.ts";
 import { extended, isEmptySlice, type Slice } from "./slice.ts";
 import { encodeTimeEntries } from "./time_index.ts";
 
@@ -142,12 +144,27 @@ export class Checkpointer {
     };
     // Written in this order: each later value makes sense on top of the earlier ones, after any crash.
     const values = [
+      ...this.#requestsOf(state, at),
+      ...this.#writersOf(state, at),
       ["LOG", encodeLogMeta(logMeta)],
       ["PRODUCER_SNAPSHOTS", encodeSnapshots(this.#snapshots)],
       ["LEADER_EPOCH_CHECKPOINT", encodeEpochs(state.epochs.entries)],
       ["PARTITION", encodePartitionMeta(partition)],
     ] as const;
     return { logMeta, values };
+  }
+
+  /** Before LOG: it has to count whatever LOG says is counted. A partition without any never has the key. */
+  #requestsOf({ requests }: LogState, at: Offset): readonly (readonly ["REQUESTS", Uint8Array])[] {
+    const isStored = this.#meta.get("REQUESTS") !== undefined;
+    if (requests.size === 0 && !isStored) return [];
+    return [["REQUESTS", encodeRequests(at, requests.entries())]];
+  }
+
+  /** Before LOG as well. */
+  #writersOf({ writers }: LogState, at: Offset): readonly (readonly ["WRITERS", Uint8Array])[] {
+    const isStored = this.#meta.get("WRITERS") !== undefined;
+    return writers.isEmpty && !isStored ? [] : [["WRITERS", encodeWriters(at, writers)]];
   }
 
   /** Most logs never need one: it is made with the first entry. */

@@ -2,6 +2,7 @@
  * Everything a partition derives from its log: segments, leader epochs, producers, transactions. `learn` takes a stored
  * batch in; live appends and replay share it, so both end in the same state. Synchronous, no I/O.
  */
+import type { Codecs } from "../env/codecs.ts";
 import { assert } from "../lib/assert.ts";
 import type { Offset } from "../lib/brand.ts";
 import type { BatchHeader } from "../protocol/record_batch.ts";
@@ -11,15 +12,21 @@ import { AbortedTransactions } from "./aborted_transactions.ts";
 import { LeaderEpochs } from "./leader_epochs.ts";
 import type { LogConfig } from "./partition_log.ts";
 import { ProducerState, type SequencedBatch, type StoredBatch } from "./producer_state.ts";
+import { isRequestBatch, readPart } from "./request_part.ts";
+import { RequestTable } from "./request_table.ts";
 import { bytesFrom, type CountedBatch, Segment } from "./segment.ts";
+import { isStepBatch, readStep } from "./writer_step.ts";
+import { WriterTable } from "./writer_table.ts";
 
 /** Where replay takes up each part; live appends are past both. */
 export interface LearnFrom {
   readonly segments: Offset;
   readonly producers: Offset;
+  readonly requests: Offset;
+  readonly writers: Offset;
 }
 
-const EVERYTHING: LearnFrom = { segments: 0, producers: 0 };
+const EVERYTHING: LearnFrom = { segments: 0, producers: 0, requests: 0, writers: 0 };
 
 export function sequencedOf(header: BatchHeader): SequencedBatch {
   return {
@@ -55,11 +62,14 @@ export class LogState {
   readonly segments: Segment[];
   readonly epochs: LeaderEpochs;
   readonly producers = new ProducerState();
+  readonly requests = new RequestTable();
+  readonly writers = new WriterTable();
   readonly aborted: AbortedTransactions;
   #logStartOffset: Offset;
   #rolls = 0;
   #cleanedTo: Offset = 0;
   #cleanings = 0;
+  readonly #codecs: Codecs | null;
 
   /** Aborted transactions whose marker is below `indexedTo` are in the index already. */
   constructor(
@@ -67,11 +77,13 @@ export class LogState {
     epochs: LeaderEpochs,
     logStartOffset: Offset,
     indexedTo: Offset,
+    codecs: Codecs | null = null,
   ) {
     assert(segments.length > 0, "a log has an active segment");
     this.segments = [...segments];
     this.epochs = epochs;
     this.#logStartOffset = logStartOffset;
+    this.#codecs = codecs;
     this.aborted = new AbortedTransactions(indexedTo);
   }
 
@@ -88,6 +100,11 @@ export class LogState {
   /** Segments begun so far, so that a caller sees whether one rolled. */
   get rolls(): number {
     return this.#rolls;
+  }
+
+  /** A named writer has ended it. */
+  get isClosed(): boolean {
+    return this.writers.closing !== null;
   }
 
   /** Below it the log is compacted. */
@@ -162,6 +179,20 @@ export class LogState {
       const aborted = this.producers.apply(storedOf(header, batch), appendedMs);
       if (aborted !== null && header.baseOffset >= from.segments) this.aborted.add(aborted);
     }
+    if (header.baseOffset >= from.requests) this.#learnRequest(header, batch, appendedMs);
+    if (header.baseOffset >= from.writers) this.#learnStep(header, batch);
+  }
+
+  #learnStep(header: BatchHeader, batch: Uint8Array): void {
+    if (!isStepBatch(header) || this.#codecs === null) return;
+    const step = readStep(batch, this.#codecs);
+    if (step !== null) this.writers.apply(step, header);
+  }
+
+  #learnRequest(header: BatchHeader, batch: Uint8Array, appendedMs: number): void {
+    if (!isRequestBatch(header) || this.#codecs === null) return;
+    const part = readPart(batch, this.#codecs);
+    if (part !== null) this.requests.apply(part, header, appendedMs);
   }
 
   /** Begins a segment at the log's end. One that is empty already stays the only one of its base. */

@@ -12,7 +12,13 @@ import type { Stream } from "../stream/stream.ts";
 import { decodeMetaKeyValue, encodeMetaKeyValue, type MetaKeyValue } from "./meta_codec.ts";
 import { scan, scanToOpen } from "./slice.ts";
 
-export type MetaKey = "LOG" | "PARTITION" | "PRODUCER_SNAPSHOTS" | "LEADER_EPOCH_CHECKPOINT";
+export type MetaKey =
+  | "LOG"
+  | "PARTITION"
+  | "PRODUCER_SNAPSHOTS"
+  | "LEADER_EPOCH_CHECKPOINT"
+  | "REQUESTS"
+  | "WRITERS";
 
 interface Live {
   readonly value: Uint8Array;

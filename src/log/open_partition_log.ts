@@ -103,8 +103,9 @@ async function open(options: OpenPartitionLogOptions, opening: Opening): Promise
   const txn = await opening.named(TXN_STREAM, logMeta);
   const parts = await opening.parts(logMeta);
   const nowMs = options.env.clock.nowMs();
-  const { config } = options;
-  const restored = await restore({ meta, logMeta, log, parts, time, txn, config, nowMs });
+  const { config, env: { codecs } } = options;
+  const input = { meta, logMeta, log, parts, time, txn, config, codecs, nowMs };
+  const restored = await restore(input);
   return assemble(options, { meta, logMeta, log, parts, time, txn, restored });
 }
 

@@ -5,6 +5,8 @@
 import type { Offset, StreamEpoch } from "../lib/brand.ts";
 import type { ReadLease } from "../lib/read_lease.ts";
 import type { ErrorName } from "../protocol/error_code.ts";
+import type { RequestRun } from "./request_table.ts";
+import type { Writers } from "./writer_table.ts";
 
 export interface CleaningConfig {
   /** Share of dirty bytes above which it is worth it. */
@@ -155,6 +157,17 @@ export interface ActiveProducer {
   readonly currentTxnFirstOffset: Offset | null;
 }
 
+/** What a partition has of a request with an Idempotency-Key. */
+export interface RememberedRequest {
+  readonly fingerprint: string;
+  /** How many the topic had when the request came. */
+  readonly partitions: number;
+  /** Its records here, in order from the first; a part of them after a crash in the middle. */
+  readonly runs: readonly RequestRun[];
+  /** Resolves once the high watermark has passed all of them. Rejects with a FaultError. */
+  readonly durable: Promise<void>;
+}
+
 /** What compaction would work on now. */
 export interface Cleanable {
   /** Share of bytes above what is clean already. */
@@ -195,6 +208,16 @@ export interface PartitionLog {
    * one that opens its producer's transaction here needs the verification, else it is INVALID_TXN_STATE.
    */
   append(batch: Uint8Array, verification?: Verification): Appended | AppendRefused;
+  /** The same for a batch of a request with an Idempotency-Key (request_part.ts), which `append` refuses. */
+  appendRequest(batch: Uint8Array): Appended | AppendRefused;
+  /** Null for one that left nothing here, or too long ago. */
+  rememberedRequest(id: string): RememberedRequest | null;
+  /** What named writers have left here. One that has closed the log ends every kind of append but markers. */
+  readonly writers: Writers;
+  /** The same as `append` for a batch of a named writer (writer_step.ts), which `append` refuses. */
+  appendStep(batch: Uint8Array): Appended | AppendRefused;
+  /** Resolves once the high watermark is at the offset. Rejects with a FaultError. */
+  passed(offset: Offset): Promise<void>;
   /** Null when nobody has to be asked: the transaction is open here already, or the batch will be refused anyway. */
   verify(ask: VerificationAsk): Verification | null;
   /**

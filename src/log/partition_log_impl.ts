@@ -11,7 +11,16 @@ import { buildMarker } from "../protocol/control_record.ts";
 import { assignOffsets, readBatchHeader } from "../protocol/record_batch.ts";
 import type { Stream, StreamAppend } from "../stream/stream.ts";
 import { activeProducer } from "./active_producer.ts";
-import { checkBatch } from "./append_check.ts";
+import {
+  type AnswerContext,
+  CLOSED_FOR_GOOD,
+  duplicateOf,
+  rememberedOf,
+  repeatedMarker,
+  RESERVED_SEQUENCE,
+} from "./append_answer.ts";
+import { type BatchChecked, checkBatch } from "./append_check.ts";
+import { type Source, sourceOf } from "./append_source.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import { PartitionCleaner } from "./clean/partition_cleaner.ts";
 import { HighWatermark } from "./high_watermark.ts";
@@ -31,35 +40,27 @@ import type {
   PartitionLog,
   ReadOptions,
   ReadRefused,
+  RememberedRequest,
   TimestampedOffset,
   TransactionMarker,
   Verification,
   VerificationAsk,
 } from "./partition_log.ts";
-import type { ProducerBatch, SequencedBatch } from "./producer_state.ts";
+import type { PartitionLogOptions } from "./partition_log_options.ts";
+import type { SequencedBatch } from "./producer_state.ts";
 import { segmentsToDelete } from "./retention.ts";
 import { findByTime, findLargestTime } from "./time_lookup.ts";
 import { type SearchedLog, searchTimes } from "./time_search.ts";
+import type { Writers } from "./writer_table.ts";
 
 const OUT_OF_RANGE: ReadRefused = { ok: false, error: "OFFSET_OUT_OF_RANGE" };
 
-export interface PartitionLogOptions {
-  /** For log lines. */
-  readonly name: string;
-  readonly leaderEpoch: StreamEpoch;
-  readonly config: LogConfig;
-  readonly env: Env;
-  readonly log: Stream;
-  readonly state: LogState;
-  readonly checkpointer: Checkpointer;
-  /** Bytes that a crash now would have to replay. */
-  readonly uncheckpointedBytes: number;
-  /** Offset of the newest checkpoint; -1 when there is none. */
-  readonly checkpointedTo: Offset;
-}
-
 export class PartitionLogImpl implements PartitionLog {
   readonly leaderEpoch: StreamEpoch;
+  readonly writers: Writers;
+  readonly appendRequest = (batch: Uint8Array) => this.#appendOwn(batch, "request");
+  readonly appendStep = (batch: Uint8Array) => this.#appendOwn(batch, "step");
+  readonly passed = (offset: Offset) => this.#watermark.passed(offset);
   readonly #name: string;
   readonly #env: Env;
   readonly #log: Stream;
@@ -87,6 +88,7 @@ export class PartitionLogImpl implements PartitionLog {
     this.#env = options.env;
     this.#log = options.log;
     this.#state = options.state;
+    this.writers = options.state.writers;
     this.#checkpointer = options.checkpointer;
     this.#uncheckpointedBytes = options.uncheckpointedBytes;
     this.#checkpointedTo = options.checkpointedTo;
@@ -97,7 +99,7 @@ export class PartitionLogImpl implements PartitionLog {
       exclusively: (work) => this.#exclusively(() => this.#whileOpen(work)),
       swap: (end, change) => this.#swap(end, change),
     });
-    this.#state.producers.followClock(this.#env.clock.nowMs(), this.#env.clock.monotonicMs());
+    this.#followClock(this.#env.clock.nowMs(), this.#env.clock.monotonicMs());
   }
 
   get config(): LogConfig {
@@ -150,21 +152,40 @@ export class PartitionLogImpl implements PartitionLog {
   }
 
   append(batch: Uint8Array, verification?: Verification): Appended | AppendRefused {
-    if (this.#isStopped) return notLeader("the log is closed");
-    const { clock, codecs } = this.#env;
+    const { clock } = this.#env;
     const nowMs = clock.nowMs();
-    const checked = checkBatch(batch, this.#config, { nowMs, codecs });
+    const checked = this.#check(batch, nowMs, "client");
     if (!checked.ok) return checked;
     const sequenced = sequencedOf(checked.header);
     const { producers } = this.#state;
     const admission = producers.admit(sequenced, clock.monotonicMs(), verification);
     if (admission.kind === "duplicate") {
-      return this.#duplicate(admission.baseOffset, admission.batch);
+      return duplicateOf(admission.baseOffset, admission.batch, this.#answerContext);
     }
     if (admission.kind === "refuse") {
       return { ok: false, error: admission.error, message: admission.message };
     }
-    return this.#write(checked.batch, sequenced, nowMs);
+    return this.#state.isClosed ? CLOSED_FOR_GOOD : this.#write(checked.batch, sequenced, nowMs);
+  }
+
+  #appendOwn(batch: Uint8Array, source: Source): Appended | AppendRefused {
+    const nowMs = this.#env.clock.nowMs();
+    const checked = this.#check(batch, nowMs, source);
+    if (!checked.ok) return checked;
+    if (this.#state.isClosed) return CLOSED_FOR_GOOD;
+    return this.#write(checked.batch, sequencedOf(checked.header), nowMs);
+  }
+
+  /** Whoever may write here must not pretend that somebody's request is in already. */
+  #check(batch: Uint8Array, nowMs: number, source: Source): BatchChecked {
+    if (this.#isStopped) return notLeader("the log is closed");
+    const checked = checkBatch(batch, this.#config, { nowMs, codecs: this.#env.codecs });
+    return !checked.ok || sourceOf(checked.header) === source ? checked : RESERVED_SEQUENCE;
+  }
+
+  rememberedRequest(id: string): RememberedRequest | null {
+    const entry = this.#state.requests.get(id);
+    return entry === undefined ? null : rememberedOf(entry, this.#watermark);
   }
 
   appendMarker(marker: TransactionMarker): Appended | AppendRefused {
@@ -173,24 +194,16 @@ export class PartitionLogImpl implements PartitionLog {
     if (admission.kind === "refuse") {
       return { ok: false, error: admission.error, message: admission.message };
     }
-    if (admission.kind === "repeat") return this.#repeatedMarker();
+    if (admission.kind === "repeat") return repeatedMarker(this.#answerContext);
     const { clock, codecs } = this.#env;
     const nowMs = clock.nowMs();
     const batch = buildMarker({ ...marker, timestampMs: nowMs }, codecs);
     return this.#write(batch, sequencedOf(readBatchHeader(batch)), nowMs);
   }
 
-  /** Where the first one lies is not kept; it is as durable as the log's end, or more. */
-  #repeatedMarker(): Appended {
-    return {
-      ok: true,
-      baseOffset: -1,
-      lastOffset: -1,
-      logAppendTimeMs: -1,
-      logStartOffset: this.logStartOffset,
-      duplicate: true,
-      durable: this.#watermark.passed(this.logEndOffset),
-    };
+  get #answerContext(): AnswerContext {
+    const { logStartOffset, logEndOffset } = this;
+    return { logStartOffset, logEndOffset, watermark: this.#watermark };
   }
 
   activeProducers(producerId?: number): readonly ActiveProducer[] {
@@ -201,19 +214,14 @@ export class PartitionLogImpl implements PartitionLog {
     return this.#closing !== null || this.#watermark.failure !== null;
   }
 
-  #stampMs(nowMs: number): number {
-    return this.#config.timestampType === "log-append" ? nowMs : -1;
-  }
-
   #write(
     batch: Uint8Array,
     sequenced: SequencedBatch,
     nowMs: number,
   ): Appended | AppendRefused {
     const baseOffset = this.#log.nextOffset;
-    const logAppendTimeMs = this.#stampMs(nowMs);
-    const stampMs = logAppendTimeMs < 0 ? null : logAppendTimeMs;
-    assignOffsets(batch, baseOffset, this.leaderEpoch, stampMs);
+    const logAppendTimeMs = this.#config.timestampType === "log-append" ? nowMs : -1;
+    assignOffsets(batch, baseOffset, this.leaderEpoch, logAppendTimeMs < 0 ? null : nowMs);
     let stored: StreamAppend;
     try {
       stored = this.#log.append(sequenced.lastOffsetDelta + 1, batch);
@@ -240,20 +248,6 @@ export class PartitionLogImpl implements PartitionLog {
     if (!(error instanceof FaultError)) throw error;
     this.#state.producers.refuse(batch, this.#env.clock.monotonicMs());
     return { ok: false, error: "NOT_ENOUGH_REPLICAS", message: error.message };
-  }
-
-  /** Answered like the original: not before the high watermark has passed it. */
-  #duplicate(baseOffset: Offset, batch: ProducerBatch): Appended {
-    return {
-      ok: true,
-      baseOffset,
-      lastOffset: batch.lastOffset,
-      // Kafka answers the largest time of the original, whoever gave it.
-      logAppendTimeMs: batch.timestampMs,
-      logStartOffset: this.logStartOffset,
-      duplicate: true,
-      durable: this.#watermark.passed(batch.lastOffset + 1),
-    };
   }
 
   read(offset: Offset, options: ReadOptions): Promise<LogRead | ReadRefused | null> {
@@ -305,9 +299,10 @@ export class PartitionLogImpl implements PartitionLog {
     if (this.#isStopped) return;
     await this.#exclusively(async () => {
       if (this.#isStopped) return;
-      const { producers } = this.#state;
+      const { producers, requests } = this.#state;
       const monotonicMs = this.#env.clock.monotonicMs();
-      producers.followClock(nowMs, monotonicMs);
+      this.#followClock(nowMs, monotonicMs);
+      requests.expire(nowMs);
       producers.expire(nowMs, this.#config.producerExpirationMs);
       producers.expireVerifications(monotonicMs, this.#config.producerExpirationMs);
       if (this.#isRetentionDue()) this.#deleteSegments(nowMs, this.#config);
@@ -317,6 +312,11 @@ export class PartitionLogImpl implements PartitionLog {
         this.#checkpointer.mustTrim(this.#state, this.#log);
       if (due) await this.#checkpoint(false);
     });
+  }
+
+  #followClock(nowMs: number, monotonicMs: number): void {
+    this.#state.producers.followClock(nowMs, monotonicMs);
+    this.#state.requests.followClock(nowMs, monotonicMs);
   }
 
   #isRetentionDue(): boolean {

@@ -2,6 +2,7 @@
  * Opens a log's state: what the meta stream says, corrected by what the log stream really holds, then a
  * replay of the rest. Replay only learns; it checks no sequence, no epoch and no clock (rule R1).
  */
+import type { Codecs } from "../env/codecs.ts";
 import type { Offset } from "../lib/brand.ts";
 import { DecodeError } from "../lib/bytes.ts";
 import { FaultError } from "../lib/errors.ts";
@@ -18,8 +19,12 @@ import type { MetaStream } from "./meta_stream.ts";
 import type { LogConfig } from "./partition_log.ts";
 import { decodeSnapshot, decodeSnapshots, type ProducerSnapshot } from "./producer_snapshot.ts";
 import type { ProducerState } from "./producer_state.ts";
+import { decodeRequests } from "./request_snapshot.ts";
+import type { RequestTable } from "./request_table.ts";
 import { Segment } from "./segment.ts";
 import { isEmptySlice, OPEN_END, scanToOpen } from "./slice.ts";
+import { decodeWriters } from "./writer_snapshot.ts";
+import type { WriterTable } from "./writer_table.ts";
 
 export interface Restored {
   readonly state: LogState;
@@ -39,6 +44,7 @@ export interface RestoreInput {
   readonly time: Stream | null;
   readonly txn: Stream | null;
   readonly config: LogConfig;
+  readonly codecs: Codecs;
   readonly nowMs: number;
 }
 
@@ -136,6 +142,39 @@ function loadProducers(
   );
 }
 
+/**
+ * Loads what is stored and returns from where batches are to be looked at. The value is written before a LOG
+ * that counts as much: one that is older was left by a build that knew of no requests.
+ */
+function loadRequests(
+  requests: RequestTable,
+  value: Uint8Array | undefined,
+  { countedTo, end, nowMs }: { countedTo: Offset; end: Offset; nowMs: number },
+): Offset {
+  if (value === undefined) return countedTo;
+  const stored = decodeRequests(value);
+  if (stored === null) return 0;
+  requests.load(stored.entries, end, nowMs);
+  return Math.max(countedTo, Math.min(stored.offset, end));
+}
+
+/** The same for named writers; but what does not parse may have said that the log is closed. */
+function loadWriters(
+  writers: WriterTable,
+  value: Uint8Array | undefined,
+  { countedTo, end }: { countedTo: Offset; end: Offset },
+): Offset {
+  if (value === undefined) return countedTo;
+  const stored = decodeWriters(value);
+  if (stored === null) {
+    throw new FaultError("corrupt", "Cannot read the named writers of a partition", {
+      retriable: false,
+    });
+  }
+  writers.load(stored, end);
+  return Math.max(countedTo, Math.min(stored.offset, end));
+}
+
 /** A record of a cleaned stream begins before its batch where others were compacted away. */
 function headerOf(record: StreamRecord, log: Stream) {
   try {
@@ -171,14 +210,16 @@ export async function restore(input: RestoreInput): Promise<Restored> {
   );
   const epochs = epochsOf(meta);
   epochs.truncateFromEnd(end);
-  const state = new LogState(segments, epochs, start, countedTo);
+  const state = new LogState(segments, epochs, start, countedTo, input.codecs);
   state.loadCleanedTo(Math.min(partition?.cleanerOffset ?? 0, state.active.baseOffset));
   settleTxnSlice(state, input.txn);
   const snapshots = soundSnapshots(meta, start, end);
   // Where transactions began has to be known wherever their markers are counted.
   const base = snapshots.findLast(({ offset }) => offset <= countedTo);
   if (base !== undefined) loadProducers(state.producers, base, nowMs);
-  const from = { segments: countedTo, producers: base?.offset ?? 0 };
+  const requests = loadRequests(state.requests, meta.get("REQUESTS"), { countedTo, end, nowMs });
+  const writers = loadWriters(state.writers, meta.get("WRITERS"), { countedTo, end });
+  const from = { segments: countedTo, producers: base?.offset ?? 0, requests, writers };
   const replayedFrom = Math.max(readableFrom, Math.min(countedTo, base?.offset ?? start));
   let replayedBytes = 0;
   let lastAppendMs = -Infinity;
@@ -191,6 +232,7 @@ export async function restore(input: RestoreInput): Promise<Restored> {
     lastAppendMs = Math.max(lastAppendMs, appendedMs);
   }
   state.producers.settle(nowMs, lastAppendMs, config.producerExpirationMs);
+  state.requests.settle(nowMs, lastAppendMs);
   epochs.truncateFromStart(start);
   const isWhole = replayedFrom === end && (stored !== undefined || end === 0);
   return { state, snapshots, replayedBytes, checkpointedTo: isWhole ? end : -1 };

@@ -7,8 +7,10 @@ import type { Metrics } from "../env/metrics.ts";
 import { HTTP_READY_WAIT_MS, HTTP_READY_WAITERS_MAX } from "../lib/limits.ts";
 import { isHealthRequest } from "../http/app.ts";
 import { problemResponse, RETRY_AFTER_S } from "../http/problem.ts";
+import type { HttpHost } from "../http/sockets/socket_port.ts";
 
-export type Fetch = (request: Request) => Promise<Response>;
+/** The host is that of the server that the request came through. */
+export type Fetch = (request: Request, host?: HttpHost) => Promise<Response>;
 
 export interface HttpFrontOptions {
   readonly clock: Clock;
@@ -61,10 +63,10 @@ export class HttpFront {
     this.#wake();
   }
 
-  async fetch(request: Request): Promise<Response> {
+  async fetch(request: Request, host?: HttpHost): Promise<Response> {
     this.#countActive(1);
     try {
-      return await this.#answer(request);
+      return await this.#answer(request, host);
     } finally {
       this.#countActive(-1);
     }
@@ -75,16 +77,16 @@ export class HttpFront {
     this.#metrics.gauge("skerry_http_requests_active", this.#active);
   }
 
-  async #answer(request: Request): Promise<Response> {
-    if (this.#serving !== null) return await this.#serving(request);
+  async #answer(request: Request, host?: HttpHost): Promise<Response> {
+    if (this.#serving !== null) return await this.#serving(request, host);
     if (isHealthRequest(request)) return await this.#health(request);
     if (!this.#isFailed && this.#waiting.size < HTTP_READY_WAITERS_MAX) await this.#wait(request);
-    return await this.#late(request);
+    return await this.#late(request, host);
   }
 
   /** The wait is over: the node serves, or it does not. */
-  async #late(request: Request): Promise<Response> {
-    if (this.#serving !== null) return await this.#serving(request);
+  async #late(request: Request, host?: HttpHost): Promise<Response> {
+    if (this.#serving !== null) return await this.#serving(request, host);
     return refusal(this.#isFailed ? FAILED : RECOVERS);
   }
 

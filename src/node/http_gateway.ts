@@ -1,15 +1,9 @@
 /** The HTTP gateway's port on the broker: records to batches and back, topics by name. */
-import { randomInt } from "../env/random.ts";
 import { isFault } from "../lib/errors.ts";
-import { HTTP_BATCH_BYTES, HTTP_PRODUCE_TIMEOUT_MS } from "../lib/limits.ts";
-import type { AppendRefused, PartitionLog } from "../log/partition_log.ts";
-import { partitionOfKey } from "../protocol/partitioner.ts";
-import { buildBatch } from "../protocol/record_batch.ts";
-import type { NewRecord } from "../protocol/record_writer.ts";
 import { partitionKey, type TopicRow } from "../controller/image.ts";
 import { faultToCode } from "../broker/fault_to_code.ts";
 import type { BrokerServices } from "../broker/handler.ts";
-import { appendTo, produceDeadline, settle } from "../broker/produce.ts";
+import type { Located } from "../broker/partitions.ts";
 import type {
   Failure,
   Gateway,
@@ -21,23 +15,35 @@ import type {
   TopicToCreate,
   Written,
 } from "../http/port.ts";
-import { readFrom } from "./http_read.ts";
+import type {
+  StepAsk,
+  Stepped,
+  StreamPlace,
+  StreamTail,
+  StreamTopic,
+} from "../http/mounts/durable_streams/port.ts";
+import type { BatchesAnswer, BatchesQuery, Bounds, Isolation } from "../http/read_port.ts";
+import type { BatchWritten, NewProducer, ProduceOptions } from "../http/write_port.ts";
+import { readBatchesFrom } from "./http_batches.ts";
+import { endFor, readFrom } from "./http_read.ts";
+import { HttpRequests } from "./http_requests.ts";
+import { HttpStreams } from "./http_streams.ts";
+import { HttpWriter } from "./http_write.ts";
 import { createReadRooms, type ReadRooms } from "./read_place.ts";
-import { recordBytes } from "./record_bytes.ts";
+import { TopicWatches } from "./topic_watches.ts";
 
-/** Records of one partition with their places in the request. */
-interface Placed {
-  readonly record: RecordInput;
-  readonly index: number;
-}
-
-function failure(error: unknown, surface: "produce" | "fetch" | "admin"): Failure {
+function failure(error: unknown, surface: "fetch" | "admin"): Failure {
   if (!isFault(error)) throw error;
   return { ok: false, error: faultToCode(error, surface), message: error.message };
 }
 
 function unknownTopic(name: string): Failure {
   return { ok: false, error: "UNKNOWN_TOPIC_OR_PARTITION", message: `Cannot find topic ${name}` };
+}
+
+function otherTopic(name: string): Failure {
+  const message = `Cannot read ${name}: it was deleted and created again under another id`;
+  return { ok: false, error: "UNKNOWN_TOPIC_ID", message };
 }
 
 function internalTopic(name: string): Failure {
@@ -53,83 +59,157 @@ function unknownPartition(topic: TopicRow, partition: number): Failure {
   };
 }
 
-/** What timed out may still be stored. */
-function late(outcome: AppendRefused): Failure {
-  if (outcome.error !== "REQUEST_TIMED_OUT") return outcome;
-  return { ...outcome, message: "Cannot tell yet whether it is stored: the store does not answer" };
-}
-
-/** Cuts records into batches that stay below the limit; a larger record is alone, and the log judges it. */
-function cut(records: readonly Placed[], bytesMax: number): Placed[][] {
-  const batches: Placed[][] = [];
-  let bytes = Infinity;
-  for (const placed of records) {
-    const size = recordBytes(placed.record);
-    if (bytes + size > bytesMax) {
-      batches.push([]);
-      bytes = 0;
-    }
-    batches.at(-1)!.push(placed);
-    bytes += size;
-  }
-  return batches;
-}
-
 function summary({ name, topicId, partitions }: TopicRow): TopicSummary {
   return { name, topicId, partitions };
-}
-
-function place(
-  topic: TopicRow,
-  records: readonly RecordInput[],
-  any: number,
-): Map<number, Placed[]> {
-  const placed = new Map<number, Placed[]>();
-  for (const [index, record] of records.entries()) {
-    const partition = record.partition ??
-      (record.key === null ? any : partitionOfKey(record.key, topic.partitions));
-    const list = placed.get(partition);
-    if (list === undefined) placed.set(partition, [{ record, index }]);
-    else list.push({ record, index });
-  }
-  return placed;
-}
-
-function newRecord(record: RecordInput, nowMs: number): NewRecord {
-  return {
-    key: record.key,
-    value: record.value,
-    headers: record.headers.map(({ name, value }) => ({ key: name, value })),
-    timestampMs: record.timestampMs ?? nowMs,
-  };
 }
 
 export class HttpGateway implements Gateway {
   readonly #services: BrokerServices;
   readonly #rooms: ReadRooms;
+  readonly #watches: TopicWatches;
+  readonly #hide: () => void;
+  readonly #writer: HttpWriter;
+  readonly #requests: HttpRequests;
+  readonly #streams: HttpStreams;
 
   constructor(services: BrokerServices) {
     this.#services = services;
     this.#rooms = createReadRooms(services.permits);
+    this.#watches = new TopicWatches(services);
+    const { hot, cold } = this.#rooms.live;
+    this.#hide = services.env.metrics.onRender((gauge) =>
+      gauge("skerry_http_streams_bytes", hot.share.used + cold.share.used)
+    );
+    this.#writer = new HttpWriter(services);
+    this.#requests = new HttpRequests(services, this.#writer);
+    this.#streams = new HttpStreams(services, this.#writer, this.read.bind(this));
   }
 
-  async produce(name: string, records: readonly RecordInput[]): Promise<readonly Written[]> {
-    const topic = await this.#topicFor(name, true);
+  /** Wakes all who wait. */
+  close(): void {
+    this.#hide();
+    this.#watches.close();
+    this.#streams.close();
+  }
+
+  findStream(name: string): StreamTopic | null {
+    return this.#streams.find(name);
+  }
+
+  touchStream(topicId: string): void {
+    this.#streams.touch(topicId);
+  }
+
+  async createStream(
+    name: string,
+    configs: readonly (readonly [string, string])[],
+  ): Promise<{ readonly ok: true } | Failure> {
+    const occupied = await this.#streams.makeRoom(name);
+    if (occupied !== null) return occupied;
+    return await this.createTopic({ name, partitions: 1, configs });
+  }
+
+  streamById(topicId: string): StreamTopic | null {
+    return this.#streams.byId(topicId);
+  }
+
+  async removeStream(topicId: string): Promise<{ readonly ok: true } | Failure> {
+    return await this.#streams.remove(topicId);
+  }
+
+  async readStream(place: StreamPlace, query: ReadQuery): Promise<ReadAnswer> {
+    return await this.#streams.read(place, query);
+  }
+
+  async streamTail(place: StreamPlace): Promise<StreamTail | Failure> {
+    return await this.#streams.tail(place);
+  }
+
+  peekTail(place: StreamPlace): StreamTail | null {
+    return this.#streams.peekTail(place);
+  }
+
+  async step(place: StreamPlace, ask: StepAsk): Promise<Stepped | Failure> {
+    return await this.#streams.step(place, ask);
+  }
+
+  async produce(
+    name: string,
+    records: readonly RecordInput[],
+    options: ProduceOptions = {},
+  ): Promise<readonly Written[]> {
+    const topic = await this.#writable(name, options);
     if ("ok" in topic) return records.map(() => topic);
-    if (topic.internal) return records.map(() => internalTopic(name));
-    return await this.#produceAll(topic, records);
+    const { idempotencyKey: key } = options;
+    return key === undefined
+      ? await this.#writer.produce(topic, records, options)
+      : await this.#requests.produce(topic, records, key, options);
+  }
+
+  async produceBatch(
+    name: string,
+    partition: number,
+    batch: Uint8Array,
+    options: ProduceOptions = {},
+  ): Promise<BatchWritten | Failure> {
+    const topic = await this.#writable(name, options);
+    return "ok" in topic
+      ? topic
+      : await this.#writer.produceBatch(topic, partition, batch, options);
+  }
+
+  async createProducer(): Promise<NewProducer | Failure> {
+    return await this.#writer.createProducer();
+  }
+
+  async #writable(name: string, { mustExist }: ProduceOptions): Promise<TopicRow | Failure> {
+    const topic = await this.#topicFor(name, mustExist !== true);
+    return "ok" in topic || !topic.internal ? topic : internalTopic(name);
   }
 
   async read(name: string, partition: number, query: ReadQuery): Promise<ReadAnswer> {
-    const topic = await this.#topicFor(name, false);
-    if ("ok" in topic) return topic;
-    if (partition >= topic.partitions) return unknownPartition(topic, partition);
+    return await this.#readable(name, partition, query, async (topic) => {
+      const page = await readFrom(this.#locate(topic, partition), query, this.#readServices());
+      return page.ok ? { ...page, topicId: topic.topicId } : page;
+    });
+  }
+
+  async readBatches(name: string, partition: number, query: BatchesQuery): Promise<BatchesAnswer> {
+    return await this.#readable(name, partition, query, async (topic) => {
+      const locate = this.#locate(topic, partition);
+      const page = await readBatchesFrom(locate, query, this.#readServices());
+      return page.ok ? { ...page, batches: page.found, topicId: topic.topicId } : page;
+    });
+  }
+
+  findTopic(name: string): TopicSummary | null {
+    const topic = this.#services.topics.find(name);
+    return topic === undefined ? null : summary(topic);
+  }
+
+  async bounds(
+    topicId: string,
+    partition: number,
+    isolation: Isolation,
+  ): Promise<Bounds | Failure> {
     try {
-      const locate = () => this.#services.partitions.open(topic.topicId, partition);
-      return await readFrom(locate, query, { env: this.#services.env, rooms: this.#rooms });
+      const located = await this.#services.partitions.open(topicId, partition);
+      if (!located.ok) return located;
+      const { log } = located;
+      const { logStartOffset: earliest, highWatermark } = log;
+      return { ok: true, earliest, latest: endFor(log, { isolation }), highWatermark };
     } catch (error) {
       return failure(error, "fetch");
     }
+  }
+
+  peekEnd(topicId: string, partition: number, isolation: Isolation): number | null {
+    const log = this.#services.partitions.peek(topicId, partition);
+    return log === undefined ? null : endFor(log, { isolation });
+  }
+
+  watch(topicId: string, partitions: readonly number[] | null, wake: () => void): () => void {
+    return this.#watches.watch(topicId, partitions, wake);
   }
 
   listTopics(): readonly TopicSummary[] {
@@ -179,6 +259,31 @@ export class HttpGateway implements Gateway {
     }
   }
 
+  #locate({ topicId }: TopicRow, partition: number): () => Promise<Located> {
+    return () => this.#services.partitions.open(topicId, partition);
+  }
+
+  #readServices() {
+    return { env: this.#services.env, rooms: this.#rooms };
+  }
+
+  async #readable<T>(
+    name: string,
+    partition: number,
+    { topicId }: Pick<ReadQuery, "topicId">,
+    read: (topic: TopicRow) => Promise<T>,
+  ): Promise<T | Failure> {
+    const topic = await this.#topicFor(name, false);
+    if ("ok" in topic) return topic;
+    if (topicId !== undefined && topicId !== topic.topicId) return otherTopic(name);
+    if (partition >= topic.partitions) return unknownPartition(topic, partition);
+    try {
+      return await read(topic);
+    } catch (error) {
+      return failure(error, "fetch");
+    }
+  }
+
   async #topicFor(name: string, create: boolean): Promise<TopicRow | Failure> {
     try {
       const ensured = await this.#services.topics.ensure(name, create);
@@ -187,54 +292,5 @@ export class HttpGateway implements Gateway {
     } catch (error) {
       return failure(error, "admin");
     }
-  }
-
-  async #produceAll(topic: TopicRow, records: readonly RecordInput[]): Promise<Written[]> {
-    const results: Written[] = [];
-    // Records without key and partition of one request stay together: one batch instead of many.
-    const any = randomInt(this.#services.env.random, topic.partitions);
-    const groups = [...place(topic, records, any)];
-    await Promise.all(groups.map(async ([partition, placed]) => {
-      const written = await this.#produceTo(topic, partition, placed);
-      for (const [i, { index }] of placed.entries()) results[index] = written[i]!;
-    }));
-    return results;
-  }
-
-  async #produceTo(
-    topic: TopicRow,
-    partition: number,
-    records: readonly Placed[],
-  ): Promise<Written[]> {
-    if (partition >= topic.partitions) return records.map(() => unknownPartition(topic, partition));
-    try {
-      const located = await this.#services.partitions.open(topic.topicId, partition);
-      if (!located.ok) return records.map(() => located);
-      const { log } = located;
-      const batches = cut(records, Math.min(HTTP_BATCH_BYTES, log.config.messageBytesMax));
-      return (await Promise.all(batches.map((batch) => this.#append(log, partition, batch))))
-        .flat();
-    } catch (error) {
-      return records.map(() => failure(error, "produce"));
-    }
-  }
-
-  /** Appends at once, in order; the promise waits for durability, as long as clients do. */
-  #append(log: PartitionLog, partition: number, batch: readonly Placed[]): Promise<Written[]> {
-    const { clock, codecs } = this.#services.env;
-    const records = batch.map(({ record }) => newRecord(record, clock.nowMs()));
-    const appended = appendTo(log, buildBatch({ records, codec: null, codecs }));
-    if (!appended.ok) return Promise.resolve(records.map(() => appended));
-    const { baseOffset, logAppendTimeMs } = appended;
-    const written = records.map((record, i) => ({
-      ok: true as const,
-      partition,
-      offset: baseOffset + i,
-      timestampMs: logAppendTimeMs >= 0 ? logAppendTimeMs : record.timestampMs,
-    }));
-    const deadline = produceDeadline(clock, HTTP_PRODUCE_TIMEOUT_MS);
-    return settle(appended, deadline.expired)
-      .then((outcome) => outcome.ok ? written : written.map(() => late(outcome)))
-      .finally(() => deadline.stop());
   }
 }

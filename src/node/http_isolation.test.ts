@@ -10,8 +10,10 @@ import {
 } from "../../tests/support/partition_harness.ts";
 import { createFakeClock } from "../../tests/support/fake_clock.ts";
 import { createPermits } from "../broker/routes.ts";
+import { readBatchHeader } from "../protocol/record_batch.ts";
 import { HTTP_READ_BYTES_MAX } from "../lib/limits.ts";
 import type { ReadQuery } from "../http/port.ts";
+import { readBatchesFrom } from "./http_batches.ts";
 import { readFrom } from "./http_read.ts";
 import { createReadRooms } from "./read_place.ts";
 
@@ -48,8 +50,27 @@ async function rig() {
     answer.release();
     return [answer.records.map(({ offset }) => offset), answer.next];
   };
-  return { h, clock, page };
+  /** Offsets of whole batches and where to go on. */
+  const batches = async (offset: number, isolation: Isolation) => {
+    const answer = await readBatchesFrom(() => Promise.resolve({ ok: true, log: h.log }), {
+      offset,
+      isolation,
+      bytesMax: HTTP_READ_BYTES_MAX,
+      waitMs: 0,
+      signal: new AbortController().signal,
+    }, { env, rooms });
+    assert.ok(answer.ok);
+    answer.release();
+    return [answer.found.map((batch) => readBatchHeader(batch).baseOffset), answer.next];
+  };
+  return { h, clock, page, batches };
 }
+
+test("raw batches hold markers and what was aborted, unless only committed ones are asked for", async () => {
+  const { batches } = await rig();
+  assert.deepEqual(await batches(0, "uncommitted"), [[0, 1, 2, 3, 4, 5, 6], 7]);
+  assert.deepEqual(await batches(0, "committed"), [[0, 2], 5]);
+});
 
 test("read_committed leaves out what was aborted and ends before what is open", async () => {
   const { page } = await rig();

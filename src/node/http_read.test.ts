@@ -122,7 +122,7 @@ test("large pages that nobody takes do not stall small reads, and large ones com
   append(batch(null, toUtf8("small")));
   const pages = Array.from({ length: 20 }, () => read(0));
   await clock.settle();
-  assert.ok(rooms.hot.large.waiting > 10, `${rooms.hot.large.waiting}`);
+  assert.ok(rooms.hot.share.waiting > 10, `${rooms.hot.share.waiting}`);
   assert.equal(permits.hotFetch.waiting, 0);
   const quick = await read(16, small);
   assert.ok(quick.ok);
@@ -134,7 +134,7 @@ test("large pages that nobody takes do not stall small reads, and large ones com
     taken.release();
   }
   assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
-  assert.equal(rooms.hot.large.free, HTTP_LARGE_READS_BYTES_MAX);
+  assert.equal(rooms.hot.share.free, HTTP_LARGE_READS_BYTES_MAX);
 });
 
 test("what inflates to a large page counts as one", async () => {
@@ -142,16 +142,16 @@ test("what inflates to a large page counts as one", async () => {
   append(batch("gzip", new Uint8Array(HTTP_READ_BYTES_MAX / 2)));
   const page = await read(0, { bytesMax: 1 });
   assert.ok(page.ok);
-  assert.ok(rooms.hot.large.free <= HTTP_LARGE_READS_BYTES_MAX - HTTP_READ_BYTES_MAX / 2);
+  assert.ok(rooms.hot.share.free <= HTTP_LARGE_READS_BYTES_MAX - HTTP_READ_BYTES_MAX / 2);
   page.release();
-  await rooms.hot.large.acquire(HTTP_LARGE_READS_BYTES_MAX);
+  await rooms.hot.share.acquire(HTTP_LARGE_READS_BYTES_MAX);
   const gone = new AbortController();
   const waiting = assert.rejects(read(0, { bytesMax: 1, signal: gone.signal }));
-  while (rooms.hot.large.waiting === 0) await Promise.resolve();
+  while (rooms.hot.share.waiting === 0) await Promise.resolve();
   assert.equal(permits.hotFetch.free, HOT_FETCH_PERMIT_BYTES);
   gone.abort();
   await waiting;
-  assert.equal(rooms.hot.large.waiting, 0);
+  assert.equal(rooms.hot.share.waiting, 0);
 });
 
 test("records that inflate to much more than was asked for are read in several turns", async () => {

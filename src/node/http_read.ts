@@ -25,13 +25,16 @@ import { recordBytes } from "./record_bytes.ts";
 /** Turns of a read that finds more than it has permits for; the second one knows how many. */
 const TURNS_MAX = 4;
 
-type Refused = Extract<ReadAnswer, { ok: false }>;
+export type Refused = Extract<ReadAnswer, { ok: false }>;
 
-type Limits = Pick<ReadQuery, "recordsMax" | "recordBytesMax">;
+type Limits = Pick<ReadQuery, "recordsMax" | "recordBytesMax" | "filter">;
 
-interface Taken {
+/** What a reader makes of the batches that it got. */
+export type Take<T> = (read: LogRead, start: number, env: Env) => Taken<T> | Refused;
+
+export interface Taken<T> {
   readonly ok: true;
-  readonly records: readonly RecordOutput[];
+  readonly found: readonly T[];
   readonly next: number;
   readonly oversized: Oversized | null;
   /** What the records hold in memory. */
@@ -47,12 +50,16 @@ function unsound(start: number, next: number, why: string): Refused {
   return { ok: false, error: "INVALID_RECORD", message, next };
 }
 
-function endOf(header: BatchHeader): number {
+export function endOf(header: BatchHeader): number {
   return lastOffset(header) + 1;
 }
 
 /** Null when the log cannot hold a batch with such a header there, so that nothing in it can be relied on. */
-function headerOf(batch: Uint8Array, start: number, highWatermark: number): BatchHeader | null {
+export function headerOf(
+  batch: Uint8Array,
+  start: number,
+  highWatermark: number,
+): BatchHeader | null {
   try {
     const header = readBatchHeader(batch);
     const end = endOf(header);
@@ -64,14 +71,14 @@ function headerOf(batch: Uint8Array, start: number, highWatermark: number): Batc
 }
 
 /** A batch that is not what was admitted any more: what its records say is anybody's guess. */
-function damaged(start: number, next: number | null): Refused {
+export function damaged(start: number, next: number | null): Refused {
   const message = `Cannot read offset ${start}: what is stored of its batch is damaged` +
     (next === null ? "" : `; read on at ${next}`);
   return { ok: false, error: "CORRUPT_MESSAGE", message, ...(next === null ? {} : { next }) };
 }
 
 /** Records of several batches, up to the limits of a query. */
-class Page {
+class RecordsTaken {
   readonly #start: number;
   readonly #query: Limits;
   readonly #records: RecordOutput[] = [];
@@ -104,9 +111,13 @@ class Page {
   }
 
   #keep(record: RecordOutput, kept: RecordOutput[]): boolean {
-    const { recordsMax, recordBytesMax } = this.#query;
+    const { recordsMax, recordBytesMax, filter } = this.#query;
     const count = this.#records.length + kept.length;
     const bytes = recordBytes(record);
+    if (filter?.(record) === false) {
+      this.next = record.offset + 1;
+      return true;
+    }
     const isFull = count === recordsMax || this.#bytes + bytes > HTTP_READ_BYTES_MAX;
     if (isFull && count > 0) return false;
     if (bytes > recordBytesMax) {
@@ -120,10 +131,10 @@ class Page {
     return true;
   }
 
-  finish(): Taken {
+  finish(): Taken<RecordOutput> {
     return {
       ok: true,
-      records: this.#records,
+      found: this.#records,
       next: this.next,
       oversized: this.#oversized,
       heldBytes: this.#heldBytes,
@@ -136,8 +147,13 @@ class Page {
  * Records from `start` on; skips control batches, what was aborted and what compaction removed. Stops early where few
  * bytes inflate to many, and before a batch that cannot be read.
  */
-function take(read: LogRead, start: number, query: Limits, env: Env): Taken | Refused {
-  const page = new Page(start, query);
+function takeRecords(
+  read: LogRead,
+  start: number,
+  query: Limits,
+  env: Env,
+): Taken<RecordOutput> | Refused {
+  const page = new RecordsTaken(start, query);
   const filter = new AbortedFilter(read.aborted);
   for (const batch of read.batches) {
     const header = headerOf(batch, page.next, read.highWatermark);
@@ -184,47 +200,75 @@ async function waitForAdvance(
   unsubscribe();
 }
 
-function endFor(log: PartitionLog, { isolation }: ReadQuery): number {
+type Query = Omit<ReadQuery, "recordsMax" | "recordBytesMax" | "filter">;
+
+export function endFor(
+  log: Pick<PartitionLog, "lastStableOffset" | "highWatermark">,
+  { isolation }: Pick<ReadQuery, "isolation">,
+): number {
   return isolation === "committed" ? log.lastStableOffset : log.highWatermark;
 }
 
-function startOf(log: PartitionLog, query: ReadQuery): number {
-  if (query.offset === "earliest") return log.logStartOffset;
-  return query.offset === "latest" ? endFor(log, query) : query.offset;
+async function startOf(log: PartitionLog, query: Query): Promise<number> {
+  const { offset, signal } = query;
+  if (offset === "earliest") return log.logStartOffset;
+  if (offset === "latest") return endFor(log, query);
+  if (typeof offset === "number") return offset;
+  if ("tail" in offset) return Math.max(log.logStartOffset, endFor(log, query) - offset.tail);
+  const found = await log.offsetForTimestamp(offset.timestampMs, signal);
+  return found?.offset ?? endFor(log, query);
 }
 
-interface Services extends Pick<BrokerServices, "env"> {
+export interface Services extends Pick<BrokerServices, "env"> {
   readonly rooms: ReadRooms;
 }
 
-interface Held extends Taken {
+type Held<T> = Taken<T> & {
   readonly read: LogRead;
   readonly release: () => void;
-}
+};
 
 /** What one turn found; `more` permits were missing for it, and none are held any more. */
-type Turn = Held | Refused | "miss" | "out-of-range" | { readonly more: number };
+type Turn<T> = Held<T> | Refused | "miss" | "out-of-range" | { readonly more: number };
+
+interface Step<T> {
+  readonly log: PartitionLog;
+  readonly start: number;
+  readonly query: Query;
+  readonly env: Env;
+  readonly take: Take<T>;
+}
+
+async function placeIn(
+  room: ReadRoom,
+  bytes: number,
+  { query, env }: Pick<Step<unknown>, "query" | "env">,
+): Promise<ReadPlace> {
+  if (query.mayWait !== false) {
+    return await ReadPlace.take(room, bytes, env.clock, query.signal);
+  }
+  const place = ReadPlace.tryTake(room, bytes);
+  if (place === null) throw busy();
+  return place;
+}
 
 /** The permits that are not kept by what was found go back at once. */
-async function readOnce(
-  log: PartitionLog,
-  start: number,
-  query: ReadQuery,
-  env: Env,
+async function readOnce<T>(
+  step: Step<T>,
   room: ReadRoom,
   bytes: number,
   cacheOnly: boolean,
-): Promise<Turn> {
+): Promise<Turn<T>> {
+  const { log, start, query, env, take } = step;
   const { bytesMax, isolation, signal } = query;
-  const place = await ReadPlace.take(room, bytes, env.clock, signal);
+  const place = await placeIn(room, bytes, step);
   let keptBytes = 0;
   try {
     const lease = new ReadLease();
-    const options = { bytesMax, isolation, cacheOnly, signal, lease };
-    const read = await log.read(start, options);
+    const read = await log.read(start, { bytesMax, isolation, cacheOnly, signal, lease });
     if (read === null) return "miss";
     if (!read.ok) return "out-of-range";
-    const taken = take(read, start, query, env);
+    const taken = take(read, start, env);
     if (!taken.ok || !taken.viewsLog) lease.end();
     if (!taken.ok) return taken;
     if (!place.tryGrow(taken.heldBytes)) return { more: taken.heldBytes };
@@ -239,23 +283,20 @@ async function readOnce(
  * Memory first, then objects; a cold read never takes the permits of hot ones. How much records inflate
  * to is known only afterwards: where permits are missing for it, all is dropped and read again with them.
  */
-async function readHeld(
-  log: PartitionLog,
-  start: number,
-  query: ReadQuery,
-  { env, rooms }: Services,
-): Promise<Held | Refused | null> {
+async function readHeld<T>(step: Step<T>, rooms: ReadRooms): Promise<Held<T> | Refused | null> {
+  const { bytesMax, isLive = false } = step.query;
+  const { hot, cold } = isLive ? rooms.live : rooms;
   // One batch comes whatever its size. Out of the cache it is there already; out of objects it is not.
-  const coldBytes = Math.max(query.bytesMax, log.config.messageBytesMax);
+  const coldBytes = Math.max(bytesMax, step.log.config.messageBytesMax);
   for (
     const [room, first, cacheOnly] of [
-      [rooms.hot, query.bytesMax, true],
-      [rooms.cold, coldBytes, false],
+      [hot, bytesMax, true],
+      [cold, coldBytes, false],
     ] as const
   ) {
     let bytes: number = first;
     for (let turn = 0; turn < TURNS_MAX; turn++) {
-      const found = await readOnce(log, start, query, env, room, bytes, cacheOnly);
+      const found = await readOnce(step, room, bytes, cacheOnly);
       if (found === "out-of-range") return null;
       if (found === "miss") break;
       if (!("more" in found)) return found;
@@ -268,7 +309,7 @@ async function readHeld(
 function outOfRange(
   { logStartOffset: logStart, highWatermark }: PartitionLog,
   start: number,
-): ReadAnswer {
+): Refused {
   const message = `Cannot read offset ${start}: the log holds ${logStart} to ${highWatermark}`;
   return { ok: false, error: "OFFSET_OUT_OF_RANGE", message, logStart, highWatermark };
 }
@@ -281,38 +322,65 @@ function once(work: () => void): () => void {
   };
 }
 
+export interface Page<T> {
+  readonly ok: true;
+  readonly found: readonly T[];
+  readonly next: number;
+  readonly oversized: Oversized | null;
+  readonly highWatermark: number;
+  readonly logStart: number;
+  readonly fixedBelow: number;
+  readonly release: () => void;
+}
+
 /** `locate` is asked at each turn: a log that closed while we waited never wakes anybody again. */
-export async function readFrom(
+export async function readPage<T>(
   locate: () => Promise<Located>,
-  query: ReadQuery,
-  services: Services,
-): Promise<ReadAnswer> {
-  const { clock } = services.env;
+  query: Query,
+  { env, rooms }: Services,
+  take: Take<T>,
+): Promise<Page<T> | Refused> {
+  const { clock } = env;
   let start: number | null = null;
   const endMs = clock.monotonicMs() + query.waitMs;
   for (;;) {
     const located = await locate();
     if (!located.ok) return located;
     const { log } = located;
-    start ??= startOf(log, query);
-    const held = await readHeld(log, start, query, services);
+    start ??= await startOf(log, query);
+    const held = await readHeld({ log, start, query, env, take }, rooms);
     if (held === null) return outOfRange(log, start);
     if (!held.ok) return held;
-    const { records, next, oversized, read, release } = held;
+    const { found, next, oversized, read, release } = held;
     const leftMs = endMs - clock.monotonicMs();
     if (next > start || oversized !== null || leftMs <= 0 || query.signal.aborted) {
       return {
         ok: true,
-        records,
+        found,
         next,
         oversized,
         highWatermark: read.highWatermark,
         logStart: read.logStartOffset,
+        fixedBelow: log.config.cleanup.compact ? 0 : endFor(read, query),
         release: once(release),
       };
     }
     release();
     if (endFor(log, query) > start) continue;
-    await waitForAdvance(log, services.env, leftMs, query.signal);
+    await waitForAdvance(log, env, leftMs, query.signal);
   }
+}
+
+export async function readFrom(
+  locate: () => Promise<Located>,
+  query: ReadQuery,
+  services: Services,
+): Promise<(Page<RecordOutput> & { readonly records: readonly RecordOutput[] }) | Refused> {
+  const page = await readPage(
+    locate,
+    query,
+    services,
+    (read, start, env) => takeRecords(read, start, query, env),
+  );
+  return page.ok ? { ...page, records: page.found } : page;
 }

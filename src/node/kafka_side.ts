@@ -5,6 +5,7 @@ import { type Broker, createBroker } from "../broker/broker.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { finalizedFeatures } from "../broker/features.ts";
 import { Coordinator, type CoordinatorBounds } from "../broker/group/coordinator.ts";
+import type { GroupServices } from "../broker/group/services.ts";
 import type { BrokerServices, Permits } from "../broker/handler.ts";
 import { LogCleaner, type LogCleanerSettings } from "../broker/log_cleaner.ts";
 import { createPartitions, type OpenLog } from "../broker/partitions.ts";
@@ -21,7 +22,7 @@ import type { Incarnation } from "./incarnation.ts";
 import type { Opened } from "./opened.ts";
 
 export interface KafkaSide {
-  readonly services: BrokerServices;
+  readonly services: GroupServices;
   readonly broker: Broker;
   /** Answers that groups hold back go out; they are refused from then on. */
   closeGroups(): void;
@@ -99,11 +100,12 @@ export function createKafkaSide(options: KafkaSideOptions): KafkaSide {
   opened.add(() => coordinator.close());
   const transactions = new Transactions({ ...services, coordinator }, options.transactionBounds);
   opened.add(() => transactions.close());
+  const groupServices = { ...services, coordinator, transactions, shareGroups };
   return {
-    services,
+    services: groupServices,
     broker: createBroker(
       env,
-      routesOf({ ...services, coordinator, transactions, shareGroups }),
+      routesOf(groupServices),
       services.features,
     ),
     closeGroups: () => coordinator.close(),

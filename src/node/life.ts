@@ -14,6 +14,7 @@ import type { Permits } from "../broker/handler.ts";
 import { type Auditor, createAuditor } from "../controller/auditor.ts";
 import type { Requester } from "../controller/command.ts";
 import { createCollector } from "../controller/collector.ts";
+import type { HttpHost } from "../http/sockets/socket_port.ts";
 import { backoffMs } from "../object/backoff.ts";
 import type { NotUploaded } from "../storage/storage.ts";
 import { auditOf } from "./audit_settings.ts";
@@ -38,17 +39,24 @@ export interface LifeOptions
   readonly groupBounds?: CoordinatorBounds;
   readonly storeWait: StoreWaitOptions;
   /** The HTTP app above a broker. */
-  readonly fetchOf: (kafkaSide: KafkaSide) => Fetch;
+  readonly httpOf: (kafkaSide: KafkaSide) => HttpSide;
   readonly onHealth: (part: Exclude<HealthPart, "metadata">, problem: string | null) => void;
   /** The node can never work again. */
   readonly fail: (fault: FaultError) => void;
+}
+
+/** What answers HTTP requests above one incarnation. */
+export interface HttpSide {
+  readonly fetch: Fetch;
+  /** Ends streams and waits; may be called again. */
+  close(): void;
 }
 
 /** An incarnation with all that stands on it. */
 interface Current {
   readonly incarnation: Incarnation;
   readonly kafkaSide: KafkaSide;
-  readonly fetch: Fetch;
+  readonly http: HttpSide;
   readonly ended: Promise<FaultError>;
   close(): Promise<void>;
 }
@@ -82,8 +90,8 @@ export class NodeLife {
     );
   }
 
-  fetch(request: Request): Promise<Response> {
-    return this.#current.fetch(request);
+  fetch(request: Request, host?: HttpHost): Promise<Response> {
+    return this.#current.http.fetch(request, host);
   }
 
   get requester(): Requester {
@@ -94,9 +102,10 @@ export class NodeLife {
     return this.#current.incarnation.problem();
   }
 
-  /** Nothing begins any more, and groups let their held-back answers go. */
+  /** Nothing begins any more, streams end, and groups let their held-back answers go. */
   quiesce(): void {
     this.#stop.abort();
+    this.#current.http.close();
     this.#current.kafkaSide.closeGroups();
   }
 
@@ -248,11 +257,13 @@ async function openAll(
     opened,
     ...(options.groupBounds === undefined ? {} : { groupBounds: options.groupBounds }),
   });
+  const http = options.httpOf(kafkaSide);
+  opened.add(() => http.close());
   return {
     incarnation,
     kafkaSide,
     ended,
-    fetch: options.fetchOf(kafkaSide),
+    http,
     close() {
       isClosed = true;
       options.onHealth("upload", null);

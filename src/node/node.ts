@@ -3,29 +3,44 @@
  * addresses) is looked at before the node registers, because registering fences its predecessor.
  */
 import { settlesWithin } from "../env/clock.ts";
+import type { MetricsFormat } from "../env/metrics.ts";
 import type { Connection, Listener, Listening } from "../env/listener.ts";
+import type { OutboundHttp } from "../env/outbound_http.ts";
 import { nodeId as brandNodeId } from "../lib/brand.ts";
 import { FaultError, messageOf } from "../lib/errors.ts";
 import { CLOSE_GRACE_MS, CLOSE_MS_MAX, CONNECTIONS_WAITING_MAX } from "../lib/limits.ts";
 import { VERSION } from "../lib/version.ts";
 import type { HostPort } from "../config/options.ts";
+import { PRICES } from "../config/prices.ts";
 import type { BrokerConfig } from "../broker/broker_config.ts";
 import { listOf } from "../broker/property.ts";
 import type { CoordinatorBounds } from "../broker/group/coordinator.ts";
 import { createPermits } from "../broker/routes.ts";
 import { liveConfig } from "../broker/live_config.ts";
 import { createServer, type KafkaServer } from "../broker/server.ts";
-import { createHealthApp, createHttpApp } from "../http/app.ts";
-import { type BodyRooms, createBodyRooms } from "../http/read_body.ts";
+import { createHealthApp, createHttpApp, type HttpAppOptions } from "../http/app.ts";
+import { LiveStreams } from "../http/live/live_streams.ts";
+import { Instances } from "../http/mounts/instances/instances.ts";
+import { createBodyRooms } from "../http/read_body.ts";
 import type { NodeStatus } from "../http/port.ts";
+import { OpenSockets } from "../http/sockets/open_sockets.ts";
+import { Webhooks } from "../http/webhook/settings.ts";
+import type { HttpHost } from "../http/sockets/socket_port.ts";
 import { type Base, type BaseOptions, openBase, storeWait } from "./base.ts";
 import { raiseLevel } from "./feature_level.ts";
 import { Health } from "./health.ts";
+import { HttpAdmin } from "./http_admin.ts";
 import { HttpFront } from "./http_front.ts";
 import { compactionOf } from "./compaction_settings.ts";
 import { HttpGateway } from "./http_gateway.ts";
+import { createPush } from "./http_push.ts";
+import { HttpTexts } from "./http_texts.ts";
+import { HttpGroups } from "./http_groups.ts";
+import { HttpInstances } from "./http_instances.ts";
+import { atRoot, mountPortsOf } from "./http_mounts.ts";
+import { HttpMembers } from "./http_members.ts";
 import type { KafkaSide } from "./kafka_side.ts";
-import { NodeLife } from "./life.ts";
+import { type HttpSide, NodeLife } from "./life.ts";
 import { Opened } from "./opened.ts";
 import { engineOptionsOf, walPolicyOf } from "./storage_settings.ts";
 import { showPermits } from "./show_permits.ts";
@@ -39,7 +54,7 @@ export interface HttpListening {
 
 /** The host's HTTP server. */
 export type ServeHttp = (
-  handler: (request: Request) => Response | Promise<Response>,
+  handler: (request: Request, host?: HttpHost) => Response | Promise<Response>,
   at: HostPort,
 ) => Promise<HttpListening>;
 
@@ -48,6 +63,8 @@ export interface NodeOptions extends BaseOptions {
   readonly storeHasPrices: boolean;
   readonly listener: Listener;
   readonly serveHttp: ServeHttp;
+  /** Absent: nothing is pushed to handlers. The node closes it. */
+  readonly outbound?: OutboundHttp;
   /** The simulator's: what takes a megabyte otherwise happens in a run. */
   readonly groupBounds?: CoordinatorBounds;
 }
@@ -88,6 +105,7 @@ function whenReady(ready: Promise<KafkaServer>): (connection: Connection) => voi
 /** Connections and requests that come before the node is ready wait for it, within bounds. */
 async function openPorts(
   options: NodeOptions,
+  config: BrokerConfig,
   ready: Promise<KafkaServer>,
   front: HttpFront,
   opened: Opened,
@@ -99,8 +117,16 @@ async function openPorts(
   if (kafka !== null) opened.add(() => kafka.close());
   const http = settings.httpListen === null
     ? null
-    : await serveHttp((request) => front.fetch(request), settings.httpListen);
+    : await serveHttp((request, host) => front.fetch(request, host), settings.httpListen);
   if (http !== null) opened.add(() => http.close());
+  if (settings.httpListen !== null) {
+    for (const { port, mount } of mountPortsOf(config)) {
+      const at = { host: settings.httpListen.host, port };
+      const handler = atRoot(mount, (request, host) => front.fetch(request, host));
+      const mounted = await serveHttp(handler, at);
+      opened.add(() => mounted.close());
+    }
+  }
   return { kafka, http };
 }
 
@@ -125,7 +151,7 @@ function deferred<T>(): Deferred<T> {
 function statusOf(options: NodeOptions, base: Base, notReady: () => string | null): NodeStatus {
   const { env, clusterId } = base;
   const { nodeId } = options.settings;
-  const renderMetrics = () => env.metrics.render();
+  const renderMetrics = (format: MetricsFormat) => env.metrics.render(format);
   return { notReady, renderMetrics, version: VERSION, clusterId, nodeId };
 }
 
@@ -141,22 +167,49 @@ function httpFront(options: NodeOptions, base: Base): HttpFront {
   return front;
 }
 
-function httpFetch(
+function httpSide(
   options: NodeOptions,
   base: Base,
   { services }: KafkaSide,
-  rooms: BodyRooms,
+  shared: Pick<HttpAppOptions, "rooms" | "sockets" | "serveKafka">,
   health: Health,
-): (request: Request) => Promise<Response> {
+): HttpSide {
+  const gateway = new HttpGateway(services);
+  const streams = new LiveStreams(base.env);
+  const members = new HttpMembers(services);
+  const groups = new HttpGroups(services);
+  const store = new HttpInstances(services);
+  const instances = new Instances({ env: base.env, store, groups: members });
+  const push = createPush({
+    services,
+    gateway,
+    groups: members,
+    outbound: options.outbound ?? null,
+  });
   const app = createHttpApp({
     env: base.env,
-    gateway: new HttpGateway(services),
+    push,
+    webhooks: new Webhooks(new HttpTexts(services)),
+    mounts: { groups: members, instances },
+    gateway,
+    groups,
+    admin: new HttpAdmin(services, options.settings.prices ?? PRICES),
     producePermits: services.permits.produce,
-    rooms,
+    ...shared,
+    streams,
     corsOrigins: listOf(services.config.text("skerry.http.cors.origins")),
     status: statusOf(options, base, () => health.problem),
   });
-  return async (request) => await app.fetch(request);
+  return {
+    fetch: async (request, host) => await app.fetch(request, { host }),
+    close() {
+      push.close();
+      instances.close();
+      groups.close();
+      streams.close();
+      gateway.close();
+    },
+  };
 }
 
 /** What stands on the base: the broker's incarnations, and the Kafka server in front of them. */
@@ -178,7 +231,12 @@ async function startBroker(
   const listener = advertisedAddress(settings, bound);
   const permits = createPermits();
   showPermits(env, permits);
-  const rooms = createBodyRooms(env.clock);
+  let kafkaServer: KafkaServer | null = null;
+  const shared = {
+    rooms: createBodyRooms(env.clock, env.codecs),
+    sockets: new OpenSockets(env),
+    serveKafka: (connection: Connection) => void kafkaServer?.serve(connection),
+  };
   const life = await NodeLife.start({
     ...base,
     ...listener,
@@ -192,7 +250,7 @@ async function startBroker(
     storeWait: storeWait(options),
     ...(options.groupBounds === undefined ? {} : { groupBounds: options.groupBounds }),
     ...compactionOf(config, options.storeHasPrices),
-    fetchOf: (kafkaSide) => httpFetch(options, base, kafkaSide, rooms, on.health),
+    httpOf: (kafkaSide) => httpSide(options, base, kafkaSide, shared, on.health),
     onHealth: (part, problem) => on.health.set(part, problem),
     fail: on.fail,
   });
@@ -204,6 +262,7 @@ async function startBroker(
     broker: life.broker,
     listener,
   });
+  kafkaServer = server;
   opened.add(() => {
     life.quiesce();
     return server.close();
@@ -244,12 +303,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { promise: failed, resolve: fail } = deferred<FaultError>();
   const { promise: ready, resolve: setReady, reject: setNeverReady } = deferred<KafkaServer>();
   opened.add(() => options.store.close());
+  opened.add(() => options.outbound?.close());
   let front: HttpFront | null = null;
   try {
     const config = brokerConfigOf(options.settings.kafka);
     const base = await openBase(options, config, opened, health, fail);
     front = httpFront(options, base);
-    const ports = await openPorts(options, ready, front, opened);
+    const ports = await openPorts(options, config, ready, front, opened);
     const bound = ports.kafka ?? { host: "127.0.0.1", port: 0 };
     void failed.then(({ message }) => health.set("node", message));
     const live = liveConfig(config, base.metadata, brandNodeId(options.settings.nodeId));
@@ -257,7 +317,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       health,
       fail,
     });
-    const fetch = (request: Request) => life.fetch(request);
+    const fetch = (request: Request, host?: HttpHost) => life.fetch(request, host);
     setReady(server);
     front.serve(fetch);
     let closing: Promise<void> | null = null;

@@ -1,5 +1,6 @@
 /** What a node is told, and the broker's properties checked before anything starts. */
 import type { HostPort } from "../config/options.ts";
+import type { StorePrices } from "../config/prices.ts";
 import { type BrokerConfig, parseBrokerConfig } from "../broker/broker_config.ts";
 import { FaultError } from "../lib/errors.ts";
 
@@ -14,6 +15,8 @@ export interface NodeSettings {
   /** Null: no HTTP server; `fetch()` still works. */
   readonly httpListen: HostPort | null;
   readonly kafka: Readonly<Record<string, string>>;
+  /** What stores charge; list prices when absent. */
+  readonly prices?: readonly StorePrices[];
 }
 
 export function brokerConfigOf(kafka: Readonly<Record<string, string>>): BrokerConfig {

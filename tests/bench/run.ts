@@ -4,6 +4,7 @@
  *   bun tests/bench/run.ts                          all workloads on all stores
  *   bun tests/bench/run.ts produce-1MiB fetch-hot   some of them
  *   bun tests/bench/run.ts start | idle             start-up time and idle memory | writes when idle
+ *   bun tests/bench/run.ts streams --readers 5000   live readers: what each costs idle, and a record to all of them
  *   bun tests/bench/run.ts cost ["1 MiB/s"]         requests in virtual time | growth: large metadata
  *     --stores memory,dir,s3,sink  --rounds 3  --requests 500  --seconds 60
  *     --tuned                                       beside the default allocator, one that keeps memory
@@ -16,6 +17,7 @@ import { printCost } from "./cost.ts";
 import { printGrowth } from "./growth.ts";
 import { type Figures, measure, medians, type Variant } from "./measure.ts";
 import { measureIdle, measureStart } from "./start.ts";
+import { measureStreams } from "./streams.ts";
 import { STORE_TITLES, type StoreName, STORES } from "./stores.ts";
 import { type Workload, WORKLOADS } from "./workloads.ts";
 
@@ -105,6 +107,7 @@ async function main(words: readonly string[]): Promise<void> {
       rounds: { type: "string", default: "1" },
       requests: { type: "string" },
       seconds: { type: "string", default: "60" },
+      readers: { type: "string", default: "5000" },
       tuned: { type: "boolean", default: false },
       binary: { type: "string", multiple: true, default: [] },
     },
@@ -112,6 +115,12 @@ async function main(words: readonly string[]): Promise<void> {
   if (positionals[0] === "cost") return await printCost(positionals.slice(1));
   if (positionals[0] === "growth") return await printGrowth();
   const variants = variantsOf(values.binary, values.tuned);
+  if (positionals[0] === "streams") {
+    for (const variant of variants) {
+      console.log(`${variant.name}: ${await measureStreams(variant, Number(values.readers))}`);
+    }
+    return;
+  }
   if (positionals[0] === "start" || positionals[0] === "idle") {
     for (const variant of variants) {
       const line = positionals[0] === "start"

@@ -9,6 +9,9 @@ import { test } from "node:test";
 const SUITES = [
   "tests/contract/listener.test.ts",
   "src/adapters/http_serve.test.ts",
+  "src/adapters/http_socket.test.ts",
+  "src/adapters/http_record_stream.test.ts",
+  "src/adapters/http_stream.test.ts",
   "src/adapters/codecs.test.ts",
   "src/adapters/system_env.test.ts",
   "src/protocol/record_batch.test.ts",

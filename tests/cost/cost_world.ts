@@ -7,7 +7,7 @@ import { createCollector } from "../../src/controller/collector.ts";
 import { openMetadata } from "../../src/controller/controller.ts";
 import type { Image } from "../../src/controller/image.ts";
 import { createMetrics, type Metrics } from "../../src/env/metrics.ts";
-import { costOf, type CostReport, readUsage, type Usage } from "../../src/inspect/cost.ts";
+import { costOf, type CostReport, readUsage, type Usage } from "../../src/config/cost.ts";
 import { nodeId, streamEpoch } from "../../src/lib/brand.ts";
 import { LOG_CACHE_BYTES_MAX } from "../../src/lib/limits.ts";
 import { PRICES } from "../../src/config/prices.ts";

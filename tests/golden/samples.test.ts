@@ -11,6 +11,10 @@ import { decodeEntry, encodeEntry, FEATURE_LEVEL } from "../../src/controller/en
 import { encodeRecord, type MetadataRecord } from "../../src/controller/record.ts";
 import { decodeSnapshot, dumpTables, encodeSnapshot } from "../../src/controller/snapshot.ts";
 import { changeQuota, storedQuotas } from "../../src/broker/client_quotas.ts";
+import { PushKeys } from "../../src/http/push/keys.ts";
+import { Subscriptions } from "../../src/http/push/subscriptions.ts";
+import { Webhooks } from "../../src/http/webhook/settings.ts";
+import { HttpTexts } from "../../src/node/http_texts.ts";
 import { finalizedFeatures, setFeatureLevels } from "../../src/broker/features.ts";
 import { readGroupRecord } from "../../src/broker/group/records.ts";
 import { changeDynamicSettings, dynamicSettings } from "../../src/broker/live_config.ts";
@@ -41,7 +45,11 @@ import {
   encodeSnapshot as encodeProducers,
   encodeSnapshots,
 } from "../../src/log/producer_snapshot.ts";
+import { decodePart, encodePart } from "../../src/log/request_part.ts";
+import { decodeRequests, encodeRequests } from "../../src/log/request_snapshot.ts";
 import { decodeTimeEntries, encodeTimeEntries } from "../../src/log/time_index.ts";
+import { decodeWriters, encodeWriters } from "../../src/log/writer_snapshot.ts";
+import { decodeStep, encodeStep } from "../../src/log/writer_step.ts";
 import {
   decodeOffsetsTopicKey,
   groupMetadataKey,
@@ -49,6 +57,8 @@ import {
   offsetCommitKey,
   offsetCommitValue,
 } from "../../src/protocol/message/offsets_topic.ts";
+import { decodeLeaseKey, leaseKey } from "../../src/protocol/message/lease_records.ts";
+import { leaseRecord, readWindow } from "../../src/broker/group/lease/records.ts";
 import { decodeVersioned, encodeVersioned } from "../../src/protocol/versioned.ts";
 import { decodeAttributes, encodeAttributes } from "../../src/storage/format/attributes.ts";
 import { decodeComposite, encodeComposite } from "../../src/storage/format/composite.ts";
@@ -65,6 +75,7 @@ import {
   writeWalRecord,
 } from "../../src/storage/wal/wal_object.ts";
 import { ruledMetadata } from "../support/broker_world.ts";
+import { createFakeClock } from "../support/fake_clock.ts";
 import { testEnv } from "../support/test_env.ts";
 
 function sample(path: string): Uint8Array {
@@ -324,6 +335,38 @@ describe("meta stream of a partition", () => {
     assert.deepEqual(decodeSnapshots(changed(bytes, 0, "19")), []);
   });
 
+  test("requests with an Idempotency-Key 1", () => {
+    const id = "000102030405060708090a0b0c0d0e0f";
+    const fingerprint = "101112131415161718191a1b1c1d1e1f";
+    const bytes = sample("requests/1.bin");
+    const runs = [
+      { baseOffset: 104, count: 2, timeMs: 1000, isAppendTime: false },
+      { baseOffset: 110, count: 1, timeMs: 1500, isAppendTime: true },
+    ];
+    const entries = [{ id, fingerprint, partitions: 3, appendedMs: 2000, runs }];
+    assert.deepEqual(decodeRequests(bytes), { offset: 111, entries });
+    same(encodeRequests(111, entries), bytes);
+    assert.equal(decodeRequests(changed(bytes, 0, "02")), null);
+    const part = sample("request-part/1.bin");
+    const fields = { id, fingerprint, partitions: 3, first: 2, givenMs: 1000 };
+    assert.deepEqual(decodePart(part), fields);
+    same(encodePart(fields), part);
+    assert.equal(decodePart(changed(part, 0, "02")), null);
+  });
+
+  test("named writers 1", () => {
+    const closer = { name: "b", epoch: 1, sequence: 2 };
+    const sensor = { name: "sensor-ä", epoch: 3, sequence: 41 };
+    const closing = { end: 119, by: closer };
+    const entries = [{ ...sensor, end: 117 }, { ...closer, end: 119 }];
+    const bytes = sample("writers/1.bin");
+    assert.deepEqual(decodeWriters(bytes), { offset: 120, closing, order: "0007", entries });
+    same(encodeWriters(120, { closing, order: "0007", entries: () => entries }), bytes);
+    const step = { closes: true, order: "0007", writer: sensor };
+    assert.deepEqual(decodeStep(sample("writer-step/1.bin")), step);
+    same(encodeStep(step), sample("writer-step/1.bin"));
+  });
+
   test("leader epochs 0", () => {
     const bytes = sample("leader-epochs/0.bin");
     const entries = [{ epoch: 0, startOffset: 104 }, { epoch: 1, startOffset: 106 }];
@@ -578,6 +621,28 @@ describe("groups and offsets, in Kafka's format", () => {
     });
   });
 
+  test("leases", () => {
+    const key = sample("lease-key/20480.bin");
+    assert.deepEqual(decodeLeaseKey(key), { group: "g", topic: "t", partition: 2 });
+    same(encodeVersioned(leaseKey, 20_480, { group: "g", topic: "t", partition: 2 }), key);
+    assert.equal(decodeLeaseKey(changed(key, 0, "5001")), null);
+    const value = sample("lease-value/0.bin");
+    const window = {
+      topicId: "0123456789abcdef0123456789abcdef",
+      committed: 40,
+      start: 42,
+      spans: [
+        { first: 42, last: 45, state: "leased", holder: 2 ** 48, untilMs: 1_700_000_000_000 },
+        { first: 46, last: 46, state: "returned", holder: 7, untilMs: 1_700_000_005_000 },
+        { first: 47, last: 99, state: "done", holder: 0, untilMs: 0 },
+      ].map((span, at) => ({ ...span, deliveries: [1, 3, 0][at] })),
+    };
+    assert.deepEqual(readWindow(value), window);
+    assert.deepEqual(readWindow(changed(value, 0, "0001")), window);
+    const at = { topic: "t", partition: 2 };
+    assert.deepEqual(leaseRecord("g", at, readWindow(value)), { key, value });
+  });
+
   for (const version of [0, 1, 2, 3, 4]) {
     test(`values ${version}`, () => {
       const offset = {
@@ -668,6 +733,41 @@ describe("values of the broker in the metadata", () => {
     const written = ruledMetadata();
     const changes = limits.map(([name, limit]) => ({ key: name, value: limit, remove: false }));
     assert.equal(await changeQuota(written, entity, changes), null);
+    assert.equal(written.view().kv.get(key)?.value, value);
+  });
+
+  test("push subscription 1", async () => {
+    const { metadata, key, value } = await stored("push-subscription/1.txt");
+    const known = new Subscriptions(new HttpTexts({ metadata })).get("shop-1");
+    const { id, ...input } = known!;
+    assert.deepEqual([id, input], ["shop-1", JSON.parse(value)]);
+    const written = ruledMetadata();
+    await new Subscriptions(new HttpTexts({ metadata: written })).put(id, input);
+    assert.equal(written.view().kv.get(key)?.value, value);
+  });
+
+  test("push keys 1", async () => {
+    const { metadata } = await stored("push-keys/1.txt");
+    const env = testEnv({ clock: createFakeClock(1_796_016_379_685) });
+    const keys = new PushKeys(new HttpTexts({ metadata }), env);
+    assert.deepEqual(await keys.current(), {
+      kid: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+      x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+      d: "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",
+    });
+    assert.equal(keys.jwks().keys.length, 2);
+  });
+
+  test("webhook settings 1", async () => {
+    const { metadata, key, value } = await stored("webhook-settings/1.txt");
+    const settings = new Webhooks(new HttpTexts({ metadata })).get("events");
+    assert.deepEqual(settings, {
+      provider: "standard",
+      secrets: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+      toleranceS: 60,
+    });
+    const written = ruledMetadata();
+    await new Webhooks(new HttpTexts({ metadata: written })).put("events", settings);
     assert.equal(written.view().kv.get(key)?.value, value);
   });
 });

@@ -104,6 +104,13 @@ const TOPIC_DEFAULTS: Readonly<Record<string, string>> = {
   "remote.log.delete.on.disable": "false",
   // Ours.
   "skerry.produce.validate": "header",
+  "skerry.stream.content.type": "application/octet-stream",
+  "skerry.stream.deleted": "false",
+  "skerry.stream.expires.ms": "-1",
+  "skerry.stream.fork.offset": "0",
+  "skerry.stream.fork.part": "0",
+  "skerry.stream.fork.source": "",
+  "skerry.stream.ttl.seconds": "-1",
 };
 
 test("a topic shows every config of the table with its default, and nothing that Kafka 4 dropped", async () => {

@@ -151,6 +151,11 @@ export function createMemoryLog(config: LogConfig, epoch: StreamEpoch = streamEp
       return { ok: true, ...answer, duplicate: false, durable };
     },
     verify: () => null,
+    appendRequest: (batch) => log.append(batch),
+    rememberedRequest: () => null,
+    writers: { closing: null, order: null, writer: () => undefined },
+    appendStep: (batch) => log.append(batch),
+    passed: () => Promise.resolve(),
     markers,
     appendMarker(marker) {
       markers.push(marker);

@@ -14,7 +14,7 @@ import {
 } from "../../protocol/message/21_delete_records.ts";
 import type { TopicRow } from "../../controller/image.ts";
 import { withDeadline } from "../deadline.ts";
-import { faultToCode } from "../fault_to_code.ts";
+import { deleteRecords } from "../delete_records.ts";
 import type { BrokerServices, Handler } from "../handler.ts";
 import { inGroups } from "../many.ts";
 
@@ -33,24 +33,11 @@ async function trim(
   topic: TopicRow | undefined,
   { partitionIndex, offset }: Asked,
 ): Promise<Answer> {
-  if (topic === undefined || partitionIndex < 0 || partitionIndex >= topic.partitions) {
-    return answer(partitionIndex, "UNKNOWN_TOPIC_OR_PARTITION");
-  }
-  if (topic.internal) return answer(partitionIndex, "INVALID_TOPIC_EXCEPTION");
-  try {
-    const located = await services.partitions.open(topic.topicId, partitionIndex);
-    if (!located.ok) return answer(partitionIndex, located.error);
-    const { log } = located;
-    const { cleanup } = log.config;
-    if (cleanup.compact && !cleanup.delete) return answer(partitionIndex, "POLICY_VIOLATION");
-    const before = offset === HIGH_WATERMARK ? log.highWatermark : offset;
-    const deleted = await log.deleteRecords(before);
-    return deleted.ok
-      ? answer(partitionIndex, "NONE", deleted.logStartOffset)
-      : answer(partitionIndex, deleted.error);
-  } catch (error) {
-    return answer(partitionIndex, faultToCode(error, "fetch"));
-  }
+  const before = offset === HIGH_WATERMARK ? "all" : offset;
+  const deleted = await deleteRecords(services, topic, partitionIndex, before);
+  return deleted.ok
+    ? answer(partitionIndex, "NONE", deleted.logStartOffset)
+    : answer(partitionIndex, deleted.error);
 }
 
 export function deleteRecordsHandler(

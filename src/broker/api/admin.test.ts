@@ -378,7 +378,7 @@ test("DescribeConfigs: topics, this broker, sources, keys, errors", async () => 
       includeDocumentation: true,
     })).results[0]!;
   const topic = await ask(2, "a");
-  assert.equal(topic.configs.length, 34);
+  assert.equal(topic.configs.length, 41);
   const policy = topic.configs.find(({ name }) => name === "cleanup.policy")!;
   assert.deepEqual([policy.value, policy.configSource, policy.configType], ["compact", 1, 7]);
   const [retention] = (await ask(2, "a", ["retention.ms"])).configs;

@@ -17,7 +17,6 @@ import {
 import { readRecords } from "../../protocol/record.ts";
 import { lastOfEach } from "../many.ts";
 import type { ConsumerHost } from "./consumer/live.ts";
-import { tombstonesOf } from "./consumer/records.ts";
 import { ShardSide } from "./consumer/shard_side.ts";
 import {
   createGroup,
@@ -26,7 +25,9 @@ import {
   type GroupSettings,
   nextDeadline,
 } from "./group.ts";
+import { Leases } from "./lease/leases.ts";
 import { tick } from "./membership.ts";
+import { groupTombstones } from "./entry_records.ts";
 import { entryBytes, type GroupEntry, growthBy, isUnused, liveOf } from "./group_entry.ts";
 import type { ShardMemory } from "../shard/shard_memory.ts";
 import { type OffsetEntry, OffsetTable, type TopicPartition } from "./offset_table.ts";
@@ -34,16 +35,9 @@ import { joinError, removeAllWaiting } from "./rebalance.ts";
 import { appendRecords, type KeyValue, storedBatches } from "../shard/shard_log.ts";
 import { ShardMaintenance } from "./shard_maintenance.ts";
 import type { ShareHost } from "./share/live.ts";
-import { shareTombstonesOf } from "./share/records.ts";
 import { ShareSide } from "./share/share_side.ts";
 import { TxnOffsets, type TxnProducer } from "./txn_offsets.ts";
-import {
-  groupRecord,
-  groupTombstone,
-  offsetRecord,
-  offsetTombstone,
-  readGroupRecord,
-} from "./records.ts";
+import { groupRecord, offsetRecord, offsetTombstone, readGroupRecord } from "./records.ts";
 
 export type { GroupEntry } from "./group_entry.ts";
 
@@ -71,6 +65,8 @@ export class Shard {
   readonly pending: TxnOffsets;
   /** Groups of the consumer protocol. */
   readonly consumers: ShardSide;
+  /** What groups over HTTP have under way. */
+  readonly leases: Leases;
   readonly shares: ShareSide;
   readonly #maintenance: ShardMaintenance;
   readonly #options: ShardOptions;
@@ -112,6 +108,7 @@ export class Shard {
     };
     this.consumers = new ShardSide({ ...side, consumers: options.consumers });
     this.shares = new ShareSide({ ...side, shares: options.shares });
+    this.leases = new Leases({ ...side, memory: options.memory });
     this.#maintenance = new ShardMaintenance(this, options);
   }
 
@@ -176,6 +173,7 @@ export class Shard {
   async load(): Promise<void> {
     for await (const batch of storedBatches(this.log, "groups")) this.#replay(batch);
     this.consumers.loaded();
+    this.leases.loaded();
     this.shares.loaded();
     for (const entry of Array.from(this.#groups.values())) this.reschedule(entry);
   }
@@ -204,7 +202,9 @@ export class Shard {
         if (entry === null) this.#drop(groupId, offsets, at);
         else if (!isTransactionalBatch(header)) offsets.set(entry, position);
         else this.pending.replay(header.producerId, { groupId, entry, position });
-      } else if (!this.shares.replay(key, value)) this.consumers.replay(key, value);
+      } else if (!this.leases.replay(key, value) && !this.shares.replay(key, value)) {
+        this.consumers.replay(key, value);
+      }
     } catch (error) {
       this.#options.env.log.log("warn", "group-record-unreadable", { reason: messageOf(error) });
     }
@@ -220,6 +220,7 @@ export class Shard {
     const entry = this.#groups.get(groupId);
     entry?.cancelTimer();
     this.#groups.delete(groupId);
+    this.leases.forget(groupId);
     if (entry === undefined) return;
     entry.group.state = "Dead";
     this.#count(entry, 0);
@@ -325,16 +326,10 @@ export class Shard {
     const tombstones = [...entry.offsets.entries(), ...pending].map((offset) =>
       offsetTombstone(groupId, offset)
     );
-    const { consumer, share } = entry;
-    const ends = [
-      ...(consumer === null ? [] : tombstonesOf(consumer.group)),
-      ...(share === null ? [] : shareTombstonesOf(share.group)),
-    ];
-    const isClassic = liveOf(entry) === null || entry.record !== null;
     const stored = this.#appendWhole([
       ...tombstones,
-      ...(isClassic ? [groupTombstone(groupId)] : []),
-      ...ends,
+      ...this.leases.tombstones(groupId),
+      ...groupTombstones(entry),
     ]);
     this.#forget(groupId);
     for (const at of pending) this.#drop(groupId, entry.offsets, at);
@@ -357,8 +352,9 @@ export class Shard {
     if (this.#groups.get(entry.group.groupId) !== entry) return;
     this.consumers.review(entry);
     this.shares.review(entry);
-    if (isUnused(entry) && !this.pending.hasGroup(entry.group.groupId)) {
-      return this.#forget(entry.group.groupId);
+    const { groupId } = entry.group;
+    if (isUnused(entry) && !this.pending.hasGroup(groupId) && !this.leases.hasGroup(groupId)) {
+      return this.#forget(groupId);
     }
     const live = liveOf(entry);
     const deadlineMs = live === null ? nextDeadline(entry.group) : live.nextDeadline;
@@ -393,5 +389,6 @@ export class Shard {
     }
     this.#groups.clear();
     this.pending.clear();
+    this.leases.close();
   }
 }

@@ -1,14 +1,13 @@
 /** What a shard does from time to time: expires offsets, and writes a hollow log anew. */
 import type { Env } from "../../env/env.ts";
 import type { Uuid } from "../../lib/uuid.ts";
-import { recordsOf } from "./consumer/records.ts";
+import { groupRecords } from "./entry_records.ts";
 import { expiredConsumerOffsets, expiredOffsets } from "./expiry.ts";
 import { type GroupEntry, isEmptyGroup } from "./group_entry.ts";
 import { HollowLog } from "../shard/hollow_log.ts";
 import { bytesOf, type KeyValue } from "../shard/shard_log.ts";
 import { offsetRecord, offsetTombstone } from "./records.ts";
 import type { Shard } from "./shard.ts";
-import { shareRecordsOf } from "./share/records.ts";
 
 export interface MaintenanceOptions {
   readonly env: Env;
@@ -17,12 +16,6 @@ export interface MaintenanceOptions {
   readonly topicExists: (topicId: Uuid) => boolean;
   /** A smaller log is not rewritten. */
   readonly compactBytesMin: number;
-}
-
-function groupRecords({ consumer, share, record }: GroupEntry): KeyValue[] {
-  if (share !== null) return shareRecordsOf(share.group);
-  if (consumer !== null) return recordsOf(consumer.group);
-  return record === null ? [] : [record];
 }
 
 export class ShardMaintenance {
@@ -53,13 +46,15 @@ export class ShardMaintenance {
   }
 
   async #expire(entry: GroupEntry, nowMs: number): Promise<void> {
-    const { pending } = this.#shard;
+    const { pending, leases } = this.#shard;
     const { group, consumer, share, offsets } = entry;
+    await leases.prune(entry, this.#options.topicExists);
     // Share groups stay until they are deleted, as in Kafka; they have no offsets of this kind.
     if (share !== null) return await share.prune();
     // A tombstone behind a commit that is under way would take the new offset along.
     if (entry.writes > 0) return;
     const { retentionMs } = this.#options;
+    if (leases.isInUse(group.groupId, nowMs, retentionMs)) return;
     const expired = consumer === null
       ? expiredOffsets(group, offsets, nowMs, retentionMs)
       : expiredConsumerOffsets(consumer.group, offsets, nowMs, retentionMs);
@@ -89,10 +84,11 @@ export class ShardMaintenance {
    * generation and no assignments, and would come back stable with nobody to consume.
    */
   #alive(): KeyValue[] {
-    return [...this.#shard.groups.values()].flatMap((entry) => [
+    const ofGroups = [...this.#shard.groups.values()].flatMap((entry) => [
       ...[...entry.offsets.entries()].map((at) => offsetRecord(entry.group.groupId, at)),
       ...groupRecords(entry),
     ]);
+    return [...ofGroups, ...this.#shard.leases.records()];
   }
 
   async #compact(): Promise<void> {
