@@ -57,6 +57,23 @@ export function isRemovedKey(name: string): boolean {
   return REMOVED.has(name);
 }
 
+/** What clients must leave to the broker. */
+export function isBrokersKey(name: string): boolean {
+  return BY_NAME.get(name)?.byBroker === true;
+}
+
+/** What is wrong with what a client says of the broker's own keys: they must be what they are. */
+export function brokersOwn(
+  changes: Iterable<readonly [string, string | null]>,
+  present: TopicConfigs,
+): string | null {
+  for (const [name, value] of changes) {
+    if (!isBrokersKey(name) || value === null || value === present[name]) continue;
+    return `${name} is set by the broker alone`;
+  }
+  return null;
+}
+
 /** Canonical texts of known keys; removed keys are left out, unknown ones and bad values refused. */
 export function checkTopicConfigs(
   entries: Iterable<readonly [string, string | null]>,

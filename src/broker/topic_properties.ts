@@ -1,5 +1,6 @@
 /** The table of topic configuration: keys, types, defaults, bounds, and which broker properties set a default. */
 import { PAYLOAD_BYTES_MAX } from "../lib/limits.ts";
+import { STREAM_PROPERTIES } from "./stream_properties.ts";
 import { INT_MAX, LONG_MAX, type Property } from "./property.ts";
 
 /** A broker property that gives the default of a topic key; the factor turns its unit into the key's. */
@@ -13,6 +14,8 @@ export interface TopicProperty extends Property {
   readonly synonyms: readonly Synonym[];
   /** In Kafka the broker property has no default: it follows another one. */
   readonly noBrokerDefault?: true;
+  /** Part of what a topic is: clients see it, and neither set nor remove it. */
+  readonly byBroker?: true;
 }
 
 function as(...names: readonly string[]): readonly Synonym[] {
@@ -329,65 +332,7 @@ export const TOPIC_PROPERTIES: readonly TopicProperty[] = [
     documentation:
       "What produce checks of a batch: header, checksum, uncompressed records; or, inflated, each record.",
   },
-  {
-    name: "skerry.stream.content.type",
-    type: "string",
-    fallback: "application/octet-stream",
-    synonyms: [],
-    documentation:
-      "What the topic is as a durable stream over HTTP; application/json makes its records JSON values.",
-  },
-  {
-    name: "skerry.stream.deleted",
-    type: "boolean",
-    fallback: "false",
-    synonyms: [],
-    documentation:
-      "Set by the broker: as a durable stream it was deleted, and stays for its forks only.",
-  },
-  {
-    name: "skerry.stream.expires.ms",
-    type: "long",
-    fallback: "-1",
-    min: -1n,
-    synonyms: [],
-    documentation: "When the topic is deleted, in milliseconds since 1970; -1 for never.",
-  },
-  {
-    name: "skerry.stream.fork.offset",
-    type: "long",
-    fallback: "0",
-    min: 0n,
-    synonyms: [],
-    documentation: "Set by the broker: the offset at which a fork leaves its source.",
-  },
-  {
-    name: "skerry.stream.fork.part",
-    type: "long",
-    fallback: "0",
-    min: 0n,
-    synonyms: [],
-    documentation:
-      "Set by the broker: how much of the source's message at its place a fork was asked to take.",
-  },
-  {
-    name: "skerry.stream.fork.source",
-    type: "string",
-    fallback: "",
-    synonyms: [],
-    documentation:
-      "Set by the broker: topic id and partition of the durable stream that this one was forked from.",
-  },
-  {
-    name: "skerry.stream.ttl.seconds",
-    type: "long",
-    fallback: "-1",
-    min: -1n,
-    max: 9_999_999_999n,
-    synonyms: [],
-    documentation:
-      "How long after its last use as a durable stream over HTTP the topic is deleted; -1 for never.",
-  },
+  ...STREAM_PROPERTIES,
   {
     name: "unclean.leader.election.enable",
     type: "boolean",

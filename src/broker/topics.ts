@@ -17,8 +17,10 @@ import type { TopicRow } from "../controller/image.ts";
 import type { MetadataStore } from "../controller/metadata_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import {
+  brokersOwn,
   checkTopicConfigs,
   configConflict,
+  isBrokersKey,
   isRemovedKey,
   type TopicConfigs,
 } from "./topic_config.ts";
@@ -48,6 +50,12 @@ export interface TopicRefused {
 }
 export type TopicOutcome<T = unknown> = ({ readonly ok: true } & T) | TopicRefused;
 
+export interface ChangeOptions {
+  readonly validateOnly?: boolean;
+  /** It is the broker itself, which may set what clients may not. */
+  readonly byBroker?: boolean;
+}
+
 export interface Topics {
   find(name: string): TopicRow | undefined;
   findById(topicId: Uuid): TopicRow | undefined;
@@ -60,7 +68,7 @@ export interface Topics {
   lookById(topicIds: Iterable<Uuid>): Promise<void> | null;
   create(
     topic: NewTopic,
-    options?: { readonly validateOnly?: boolean },
+    options?: ChangeOptions,
   ): Promise<TopicOutcome<{ readonly topic: TopicRow }>>;
   /** The topic, created with the broker's defaults if that is enabled and asked for. */
   ensure(name: string, allowCreate: boolean): Promise<TopicOutcome<{ readonly topic: TopicRow }>>;
@@ -73,12 +81,12 @@ export interface Topics {
   ): Promise<TopicOutcome>;
   /**
    * Sets overrides; null removes one. Values are checked as for a new topic, and together with the overrides that
-   * the caller has seen: "stale" when those are others by now, and nothing was done.
+   * the caller has seen: "stale" when those are others by now, and nothing was done. What is the broker's own stays.
    */
   alterConfigs(
     topic: TopicRow,
     changes: Readonly<Record<string, string | null>>,
-    options?: { readonly validateOnly?: boolean },
+    options?: ChangeOptions,
   ): Promise<TopicOutcome | "stale">;
 }
 
@@ -254,7 +262,7 @@ class TopicRegistry implements Topics {
 
   async create(
     topic: NewTopic,
-    { validateOnly = false }: Validation = {},
+    { validateOnly = false, byBroker = false }: ChangeOptions = {},
   ): Promise<TopicOutcome<{ readonly topic: TopicRow }>> {
     const refused = checkShape(topic) ?? this.#checkExisting(topic.name);
     if (refused !== null) return refused;
@@ -272,6 +280,8 @@ class TopicRegistry implements Topics {
     const entries = [...topic.configs];
     const checked = checkTopicConfigs(entries);
     if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);
+    const own = byBroker ? null : brokersOwn(entries, {});
+    if (own !== null) return refuse("INVALID_CONFIG", own);
     const conflict = configConflict(checked.configs, this.#config);
     if (conflict !== null) return refuse("INVALID_CONFIG", conflict);
     const removed = entries.map(([name]) => name).filter(isRemovedKey);
@@ -349,9 +359,14 @@ class TopicRegistry implements Topics {
   async alterConfigs(
     topic: TopicRow,
     changes: Readonly<Record<string, string | null>>,
-    { validateOnly = false }: Validation = {},
+    { validateOnly = false, byBroker = false }: ChangeOptions = {},
   ): Promise<TopicOutcome | "stale"> {
-    const kept = Object.entries(changes).filter(([key]) => !isRemovedKey(key));
+    // AlterConfigs removes what it does not name, and a fork without its source would lose what it has from there.
+    const kept = Object.entries(changes).filter(([key, value]) =>
+      !isRemovedKey(key) && (byBroker || value !== null || !isBrokersKey(key))
+    );
+    const own = byBroker ? null : brokersOwn(kept, topic.configs);
+    if (own !== null) return refuse("INVALID_CONFIG", own);
     const sets = kept.filter(([, value]) => value !== null);
     const checked = checkTopicConfigs(sets);
     if (!checked.ok) return refuse("INVALID_CONFIG", checked.message);

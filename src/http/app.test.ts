@@ -884,3 +884,13 @@ test("a record header is a name and a value, no less and no more", async () => {
   }
   assert.deepEqual(logs.get("t"), [[], []]);
 });
+
+test("a page of another origin writes nothing, whatever route it finds", async () => {
+  const { app } = setup();
+  const foreign = { method: "POST", headers: { origin: "https://evil.example" }, body: "x" };
+  for (const path of ["/v1/topics/t/records", "/webhook/t", "/streams/t", "/v1/groups/g/poll"]) {
+    assert.equal((await app.request(path, foreign)).status, 403, path);
+  }
+  const { headers: _, ...own } = foreign;
+  assert.equal((await app.request("/v1/topics/t/records", own)).status, 200);
+});

@@ -17,6 +17,7 @@ import { groupRoutes } from "./groups/routes.ts";
 import type { HttpRoute, HttpServices } from "./services.ts";
 import { socketRoutes } from "./sockets/routes.ts";
 import { browserHeaders } from "./system/browser_headers.ts";
+import { refuseForeignPages } from "./system/foreign_pages.ts";
 import { HEALTH_PATHS, healthRoutes } from "./system/health.ts";
 import { selfRoutes } from "./system/routes.ts";
 import { isHostSound, pathOf } from "./target.ts";
@@ -66,6 +67,7 @@ function createApp(env: Env, corsOrigins: readonly string[]): Hono {
     );
   });
   app.use(browserHeaders(corsOrigins));
+  app.use(refuseForeignPages(corsOrigins));
   app.notFound((c) =>
     problemResponse({
       status: 404,

@@ -72,3 +72,15 @@ test("a tombstone has no type, and what HTTP cannot hold stays encoded or is lef
   const large = answer([["ce_specversion", "1.0"], ["ce_data", "x".repeat(10_000)]]);
   assert.equal(large.headers.get("kafka-omitted"), "headers;count=1");
 });
+
+test("headers of a record do not crowd out what keeps a browser from running it", () => {
+  // All sizes around the bound, so that the type just fits and what comes behind it does not.
+  for (let size = 6_144 - 200; size <= 6_144; size++) {
+    const { headers } = answer([
+      ["ce_specversion", "1.0"],
+      ["ce_a", "a".repeat(size)],
+      ["content-type", "text/html"],
+    ], "<script>alert(1)</script>");
+    assert.equal(headers.get("content-security-policy"), "sandbox", String(size));
+  }
+});

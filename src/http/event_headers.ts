@@ -1,6 +1,7 @@
 /**
  * A record that is a CloudEvent as Kafka's binding has it, read as one of HTTP's: `ce_x` is `ce-x`, percent-encoded,
- * and its content type is that of the answer. Whoever may write chooses it, so a browser must not run what it gets.
+ * and its content type is that of the answer. Whoever may write chooses it, so the answer has to keep a browser from
+ * running what it gets, whatever else has room.
  */
 import { textOfBytes } from "./record_json.ts";
 import type { RecordHeader, RecordOutput } from "./port.ts";
@@ -43,7 +44,6 @@ export function eventHeaders({ headers, value }: RecordOutput): EventHeaders | n
     headers: [
       ...attributes.filter((attribute) => attribute !== null),
       ...(isTyped ? [["content-type", type] as const] : []),
-      ["content-security-policy", "sandbox"],
     ],
     others: headers.filter((header, i) =>
       attributes[i] === null && !(isTyped && header.name === "content-type")

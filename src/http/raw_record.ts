@@ -13,6 +13,8 @@ export interface RawOptions {
   readonly release: () => void;
 }
 
+/** With the type that a writer chose: its own headers must not crowd this one out, so it counts for nothing. */
+const EVENT_SAFE = ["content-security-policy", "sandbox"] as const;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const MARKER = "base64:";
 /** Visible ASCII that HTTP does not trim. */
@@ -87,6 +89,7 @@ export function rawHeadersOf(record: RecordOutput, partition: number): Headers {
   );
   if (record.key !== null) headers.setKey(record.key);
   const event = eventHeaders(record);
+  if (event !== null) headers.headers.set(...EVENT_SAFE);
   for (const [name, text] of event?.headers ?? []) headers.set(name, text);
   for (const { name, value } of event?.others ?? record.headers) headers.add(name, value);
   return headers.finish();

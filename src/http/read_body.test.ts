@@ -48,6 +48,7 @@ function upload(length: number | null, signal?: AbortSignal) {
   return {
     request,
     push: (bytes: number) => controller.enqueue(new Uint8Array(bytes)),
+    pushBytes: (bytes: Uint8Array) => controller.enqueue(bytes),
     end: () => controller.close(),
     asked: () => asked,
     isCancelled: () => isCancelled,
@@ -234,5 +235,39 @@ test("encodings, lengths that are none, and bodies above the limit are refused u
   const identity = upload(0);
   identity.request.headers.set("content-encoding", "Identity");
   assert.equal((await readBody(identity.request, rooms)).bytes.length, 0);
+  assert.ok(isEmpty());
+});
+
+/** The largest array of bytes that is made of nothing but its length meanwhile. */
+async function largestMade(work: () => Promise<void>): Promise<number> {
+  const real = globalThis.Uint8Array;
+  let largest = 0;
+  globalThis.Uint8Array = new Proxy(real, {
+    construct(target, given: unknown[], made) {
+      if (typeof given[0] === "number") largest = Math.max(largest, given[0]);
+      return Reflect.construct(target, given, made === globalThis.Uint8Array ? target : made);
+    },
+  });
+  try {
+    await work();
+  } finally {
+    globalThis.Uint8Array = real;
+  }
+  return largest;
+}
+
+test("an upload that only says that it is large costs no memory of that size", async () => {
+  const { clock, rooms, isEmpty } = rig();
+  const one = upload(HTTP_BODY_BYTES_MAX);
+  const part = new Uint8Array(1_000);
+  const largest = await largestMade(async () => {
+    const reading = assert.rejects(readBody(one.request, rooms), status(408));
+    await clock.settle();
+    one.pushBytes(part);
+    await clock.advance(HTTP_BODY_STALL_MS);
+    await clock.advance(HTTP_BODY_STALL_MS);
+    await reading;
+  });
+  assert.ok(largest < HTTP_SMALL_BODY_BYTES, `${largest} bytes at once`);
   assert.ok(isEmpty());
 });

@@ -201,15 +201,14 @@ class PartReader {
   }
 }
 
+/** Grows with what comes: memory for 32 MiB costs milliseconds, and a client that only says so nothing. */
 async function readDeclared(parts: PartReader, declared: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(declared);
-  let at = 0;
+  const gathered = new GrowingOutput(declared, 0);
   for (let part = await parts.next(); part !== null; part = await parts.next()) {
-    if (at + part.length > declared) longerThanDeclared();
-    bytes.set(part, at);
-    at += part.length;
+    if (parts.length > declared) longerThanDeclared();
+    gathered.append(part);
   }
-  return at === declared ? bytes : endedEarly();
+  return gathered.length === declared ? gathered.result() : endedEarly();
 }
 
 async function readUndeclared(

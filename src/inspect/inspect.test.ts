@@ -10,7 +10,11 @@ import {
   storeOf,
 } from "../../tests/support/stored_world.ts";
 import { testEnv } from "../../tests/support/test_env.ts";
-import { fromHex, toUtf8 } from "../lib/bytes.ts";
+import { decodeEntry, encodeEntry } from "../controller/entry.ts";
+import { encodeRecord } from "../controller/record.ts";
+import { decodeSnapshot, encodeSnapshot } from "../controller/snapshot.ts";
+import { position } from "../lib/brand.ts";
+import { fromHex, getInt64, toUtf8, viewOf } from "../lib/bytes.ts";
 import { CLUSTER_KEY } from "../object/object_key.ts";
 import { type ByteSource, SequentialReader, storeSource } from "./byte_source.ts";
 import { inspect } from "./inspect.ts";
@@ -275,6 +279,26 @@ describe("a node's store", () => {
       text,
       new RegExp(`^cluster {3}@0 clusterId=${clusterOf(content)} formatVersion=1`, "m"),
     );
+  });
+
+  test("secrets in the metadata are not shown, in an entry or in a snapshot", async () => {
+    const texts = new Map([["webhook/t", "se-cret"], ["push-keys", "se-cret"], ["other", "shown"]]);
+    const [entryKey, entryBytes] = [...content].find(([name]) => name.includes("/log/"))!;
+    const puts = Array.from(texts, ([key, value]) => encodeRecord({ type: "kv-put", key, value }));
+    const entry = encodeEntry(decodeEntry(entryBytes), puts);
+    const [snapshotKey, snapshotBytes] = [...content].find(([name]) => /snap/.test(name))!;
+    const at = position(getInt64(viewOf(snapshotBytes), 7));
+    const snapshot = decodeSnapshot(snapshotBytes, at, codecs);
+    for (const [key, value] of texts) snapshot.state.kv.set(key, { version: 1, value });
+    const written = encodeSnapshot(snapshot, codecs);
+    for (const [key, bytes] of [[entryKey, entry], [snapshotKey, written]] as const) {
+      const { lines, damage } = await look(sourceOf(bytes, key));
+      assert.equal(damage, null);
+      const text = lines.join("\n");
+      assert.doesNotMatch(text, /se-cret/);
+      assert.match(text, /key=webhook\/t value="?\(secret\)/);
+      assert.match(text, /key=other value.*=shown/);
+    }
   });
 
   test("a damaged metadata entry is told all the same", async () => {

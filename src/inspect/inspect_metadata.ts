@@ -4,6 +4,7 @@ import { ByteReader, getInt64, toHex, viewOf } from "../lib/bytes.ts";
 import { crc32c } from "../lib/crc32c.ts";
 import type { Codecs } from "../env/codecs.ts";
 import { isFault } from "../lib/errors.ts";
+import { isSecretKey } from "../lib/secret_keys.ts";
 import { readCluster } from "../controller/cluster.ts";
 import { checkedBody, decodeEntry, readHead } from "../controller/entry.ts";
 import { decodeSnapshot, dumpTables } from "../controller/snapshot.ts";
@@ -45,6 +46,17 @@ function fieldsOf(row: object): Fields {
   return row as Fields;
 }
 
+/** What is shown ends up in reports and chats. */
+function withoutSecret(key: FieldValue | undefined, value: FieldValue): FieldValue {
+  return typeof key === "string" && isSecretKey(key) ? "(secret)" : value;
+}
+
+function recordFields(record: object): Fields {
+  const fields = fieldsOf(record);
+  const { key, value } = fields;
+  return value === undefined ? fields : { ...fields, value: withoutSecret(key, value) };
+}
+
 /** Returns the damage. */
 export async function* inspectEntry(source: ByteSource): AsyncGenerator<Item, string | null> {
   const bytes = await source.read(0, source.size);
@@ -60,7 +72,7 @@ export async function* inspectEntry(source: ByteSource): AsyncGenerator<Item, st
   });
   const decoded = tryDecode(() => decodeEntry(mended(bytes)));
   if ("damage" in decoded) return damage ?? decoded.damage;
-  for (const record of decoded.value.records) yield item("record", null, fieldsOf(record));
+  for (const record of decoded.value.records) yield item("record", null, recordFields(record));
   return damage;
 }
 
@@ -96,7 +108,7 @@ function* tableItems(table: string, rows: unknown): Generator<Item> {
   }
   for (const row of rows as readonly unknown[]) {
     const fields = Array.isArray(row)
-      ? { key: row[0] as FieldValue, value: row[1] as FieldValue }
+      ? { key: row[0] as FieldValue, value: withoutSecret(row[0], row[1]) }
       : fieldsOf(row as object);
     yield item(table, null, fields);
   }

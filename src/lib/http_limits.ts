@@ -183,6 +183,8 @@ export const HTTP_LEASE_SPANS_HARD_MAX = 8_000;
 export const HTTP_ACK_CHARS_MAX = 40 * KIB;
 /** Polls of groups that wait at the same time; more are told to come again. */
 export const HTTP_GROUP_WAITERS_MAX = 10_000;
+/** Partitions that polls of groups look at at the same time: each takes about 1 KiB meanwhile; others take turns. */
+export const HTTP_GROUP_LOOKS_MAX = 65_536;
 /** Subscriptions of a cluster that push records: each may hold two windows on the node that delivers for it. */
 export const PUSH_SUBSCRIPTIONS_MAX = 64;
 /** URL of a handler: what servers take as a first line. */
@@ -226,6 +228,8 @@ export const PUSH_REPEAT_MS_MIN = 500;
 export const PUSH_REPEAT_MS_MAX = 30_000;
 /** How long a key signs. The next one is public as long beforehand, so that caches know it. */
 export const PUSH_KEY_MS = 30 * 86_400_000;
+/** Topics with settings of webhooks: each takes up to 2 KiB of the metadata, which all nodes hold. */
+export const WEBHOOKS_MAX = 10_000;
 /** Secrets of one webhook: the present one, the next one, and one to spare. */
 export const WEBHOOK_SECRETS_MAX = 4;
 /** Longest secret of a webhook: above it HMAC hashes it anyway. */

@@ -4,6 +4,7 @@ import { partitionKey, type TopicRow } from "../controller/image.ts";
 import { faultToCode } from "../broker/fault_to_code.ts";
 import type { BrokerServices } from "../broker/handler.ts";
 import type { Located } from "../broker/partitions.ts";
+import type { ChangeOptions } from "../broker/topics.ts";
 import type {
   Failure,
   Gateway,
@@ -106,7 +107,7 @@ export class HttpGateway implements Gateway {
   ): Promise<{ readonly ok: true } | Failure> {
     const occupied = await this.#streams.makeRoom(name);
     if (occupied !== null) return occupied;
-    return await this.createTopic({ name, partitions: 1, configs });
+    return await this.#create({ name, partitions: 1, configs }, { byBroker: true });
   }
 
   streamById(topicId: string): StreamTopic | null {
@@ -232,15 +233,19 @@ export class HttpGateway implements Gateway {
   }
 
   async createTopic(
-    { name, partitions, configs }: TopicToCreate,
+    topic: TopicToCreate,
+  ): Promise<({ readonly ok: true } & TopicSummary) | Failure> {
+    return await this.#create(topic, {});
+  }
+
+  async #create(
+    { name, partitions: wanted, configs }: TopicToCreate,
+    options: ChangeOptions,
   ): Promise<({ readonly ok: true } & TopicSummary) | Failure> {
     try {
-      const created = await this.#services.topics.create({
-        name,
-        partitions: partitions ?? -1,
-        replicationFactor: -1,
-        configs,
-      });
+      const partitions = wanted ?? -1;
+      const topic = { name, partitions, replicationFactor: -1, configs };
+      const created = await this.#services.topics.create(topic, options);
       return created.ok ? { ok: true, ...summary(created.topic) } : created;
     } catch (error) {
       return failure(error, "admin");

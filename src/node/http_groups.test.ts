@@ -472,3 +472,16 @@ test("records that are gone are passed over", async () => {
   assert.equal((await group.ack(next.ack)).offsets[0]!.committed, 6);
   await close();
 });
+
+test("a poll that is the first to ask for a partition is woken by its first record", async () => {
+  // Nothing has opened the log before: there is none yet that could be listened to.
+  const { world, group, write, close } = await setup(0);
+  const startedMs = world.clock.nowMs();
+  const waiting = group.send<Polled>("POST", "/poll", { topics: ["t"], wait: 30_000 });
+  await world.clock.advance(1_000);
+  await write(1);
+  assert.deepEqual(offsetsOf((await drive(world.clock, waiting)).body), [0]);
+  const waitedMs = world.clock.nowMs() - startedMs;
+  assert.ok(waitedMs < 5_000, `${waitedMs}`);
+  await close();
+});

@@ -603,3 +603,45 @@ test("forks of forks end somewhere", async () => {
   assert.equal(refused, STREAM_FORKS_DEEP_MAX);
   await world.close();
 });
+
+test("what a fork is made of is the broker's own: clients neither set nor remove it", async () => {
+  const world = await World.start();
+  await world.put("s", {}, "abc");
+  await world.put("f", forkOf("s"));
+  const json = { "content-type": "application/json" };
+  const change = (configs: Record<string, string | null>) =>
+    world.send("PATCH", "/v1/topics/f/configs", json, JSON.stringify(configs));
+  // It would be swept with all that is in it.
+  assert.equal((await change({ "skerry.stream.deleted": "true" })).status, 400);
+  assert.equal((await change({ "skerry.stream.fork.offset": "0" })).status, 400);
+  const forged = { name: "x", configs: { "skerry.stream.fork.source": `${"0".repeat(32)}/0` } };
+  const made = await world.send("POST", "/v1/topics", json, JSON.stringify(forged));
+  assert.equal(made.status, 400);
+  // As AlterConfigs asks for all that it does not name.
+  const removed = { "skerry.stream.fork.source": null, "skerry.stream.fork.offset": null };
+  assert.equal((await change(removed)).status, 200);
+  assert.equal(await (await world.send("GET", "/streams/f?offset=-1")).text(), "abc");
+  await world.close();
+});
+
+test("a type that is no header and a date that has no text are no settings of a topic", async () => {
+  const world = await World.start();
+  await world.put("s", {}, "abc");
+  const json = { "content-type": "application/json" };
+  const change = (name: string, value: string) =>
+    world.send("PATCH", "/v1/topics/s/configs", json, JSON.stringify({ [name]: value }));
+  for (const type of ["text/html\r\nset-cookie: a=b", "text/\u20ac", "", "text"]) {
+    assert.equal((await change("skerry.stream.content.type", type)).status, 400, type);
+  }
+  for (const ms of ["253402300800000", "9223372036854775807"]) {
+    assert.equal((await change("skerry.stream.expires.ms", ms)).status, 400, ms);
+  }
+  const type = "text/plain; charset=utf-8";
+  assert.equal((await change("skerry.stream.content.type", type)).status, 200);
+  assert.equal((await change("skerry.stream.expires.ms", "253402300799999")).status, 200);
+  const { status, headers } = await world.send("HEAD", "/streams/s");
+  assert.equal(status, 200);
+  assert.equal(headers.get("content-type"), type);
+  assert.equal(headers.get("stream-expires-at"), "9999-12-31T23:59:59.999Z");
+  await world.close();
+});

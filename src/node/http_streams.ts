@@ -136,7 +136,7 @@ export class HttpStreams {
     const { topics } = this.#services;
     if (this.#lineage.hasForks(row.topicId)) {
       if (isDeleted(row)) return { ok: true };
-      const hidden = await topics.alterConfigs(row, { [DELETED]: "true" });
+      const hidden = await topics.alterConfigs(row, { [DELETED]: "true" }, { byBroker: true });
       assert(hidden !== "stale", "nothing was compared");
       return hidden;
     }

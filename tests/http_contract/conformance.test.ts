@@ -21,7 +21,7 @@ const PASSED_OVER = new Set(["streamTopic", "streamRecords", "streamToPartition"
 const TAGS_PASSED_OVER = new Set(["sockets", "push"]);
 /** Nobody moves the clock on. */
 const WAITS = new Set(["wait", "max_wait_ms"]);
-const COMMON = [400, 500, 503];
+const COMMON = [400, 403, 500, 503];
 const TOPICS = ["orders", "audit.log", "none", "", "a b", "\u{1f600}"];
 const components: Components = new Map();
 

@@ -28,7 +28,7 @@ const PATH_FIELDS: Readonly<Record<string, v.GenericSchema>> = {
 const ANY_NAME = v.pipe(v.string(), v.minLength(1));
 
 /** Every route has them: they come from before it is reached, or from the store. */
-const COMMON_PROBLEMS: readonly number[] = [400, 500, 503];
+const COMMON_PROBLEMS: readonly number[] = [400, 403, 500, 503];
 
 const PROBLEM_WORDS: Readonly<Record<number, string>> = {
   400: "the request is not understood",

@@ -44,7 +44,7 @@ export interface RouteFacts {
   /** A body that the route reads by itself. */
   readonly content?: Content;
   readonly answers: Readonly<Record<number, Answer>>;
-  /** Statuses of problems beside 400 and 503, which every route may answer. */
+  /** Statuses of problems beside 400, 403 and 503, which every route may answer. */
   readonly problems?: readonly number[];
 }
 

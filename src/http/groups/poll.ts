@@ -93,9 +93,15 @@ function nextFreeMs(leases: GroupLeases, partitions: readonly LeasedPartition[],
 class Watching {
   readonly #stops: (() => void)[];
   readonly #wake = new AbortController();
+  /** A log that is not open cannot be listened to: a look that opens it is followed by another one. */
+  readonly #unopened: readonly LeasedPartition[];
+  readonly #isOpen: (at: LeasedPartition) => boolean;
 
-  constructor({ gateway }: HttpServices, leases: GroupLeases, { partitions }: LookAsk) {
+  constructor({ gateway }: HttpServices, leases: GroupLeases, { partitions, query }: LookAsk) {
     const wake = () => this.#wake.abort();
+    this.#isOpen = ({ topicId, partition }) =>
+      gateway.peekEnd(topicId, partition, query.isolation) !== null;
+    this.#unopened = partitions.filter((at) => !this.#isOpen(at));
     const topics = new Set(partitions.map(({ topicId }) => topicId));
     this.#stops = [
       leases.onFree(wake),
@@ -105,6 +111,10 @@ class Watching {
 
   get signal(): AbortSignal {
     return this.#wake.signal;
+  }
+
+  get hasOpened(): boolean {
+    return this.#unopened.some(this.#isOpen);
   }
 
   stop(): void {
@@ -146,7 +156,11 @@ async function lookUntil(
     }
     const watching = new Watching(services, leases, ask);
     try {
-      const found = await firstLook(services, leases, ask, body);
+      const found = await groups.polls.look(
+        ask.partitions.length,
+        signal,
+        () => firstLook(services, leases, ask, body),
+      );
       // Acknowledged is what is durable; a lease need not be.
       if (body.autoCommit || !isOver(found)) await settledOf(found);
       else unwaited(services, found.durable);
@@ -156,7 +170,7 @@ async function lookUntil(
       if (isOver(found) || isLate || signal.aborted || groups.polls.isClosed) return found;
       found.release();
       // Others have their turn: much may have to be passed over.
-      if (found.hasMoved) await sleep(clock, 0);
+      if (found.hasMoved || watching.hasOpened) await sleep(clock, 0);
       else {
         const freeMs = nextFreeMs(leases, ask.partitions, clock.nowMs());
         await groups.polls.wait(Math.min(leftMs, Math.max(1, freeMs)), [watching.signal, signal]);

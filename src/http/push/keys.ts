@@ -8,11 +8,11 @@
 import * as v from "valibot";
 import type { Env } from "../../env/env.ts";
 import { PUSH_KEY_MS } from "../../lib/limits.ts";
+import { PUSH_KEYS_KEY } from "../../lib/secret_keys.ts";
 import { ProblemError } from "../problem.ts";
 import type { MetadataTexts } from "../texts.ts";
 import { keyFromSeed, publicJwk, SEED_BYTES, type SigningKey } from "./signature.ts";
 
-const KEY = "push-keys";
 const IN_USE = 2;
 
 const key = v.object({ kid: v.string(), x: v.string(), d: v.string() });
@@ -33,12 +33,12 @@ export class PushKeys {
   }
 
   jwks(): { readonly keys: readonly Readonly<Record<string, string>>[] } {
-    return { keys: (read(this.#texts.get(KEY))?.keys ?? []).map(publicJwk) };
+    return { keys: (read(this.#texts.get(PUSH_KEYS_KEY))?.keys ?? []).map(publicJwk) };
   }
 
   /** The key that signs now, made or replaced when it is time. Throws ProblemError only where there is none yet. */
   async current(): Promise<SigningKey> {
-    const known = read(this.#texts.get(KEY));
+    const known = read(this.#texts.get(PUSH_KEYS_KEY));
     if (known !== null && !this.#isOver(known)) return known.keys[0];
     const fresh = await Promise.all(
       Array.from({ length: IN_USE }, () => keyFromSeed(this.#env.random.bytes(SEED_BYTES))),
@@ -46,7 +46,7 @@ export class PushKeys {
     const [first, second] = fresh as [SigningKey, SigningKey];
     let now: Stored = { sinceMs: this.#env.clock.nowMs(), keys: [first, second] };
     try {
-      await this.#texts.change(KEY, (text) => {
+      await this.#texts.change(PUSH_KEYS_KEY, (text) => {
         const present = read(text);
         if (present !== null && !this.#isOver(present)) {
           now = present;

@@ -9,12 +9,14 @@ import {
   WEBHOOK_SECRET_CHARS_MAX,
   WEBHOOK_SECRETS_MAX,
   WEBHOOK_TOLERANCE_S_MAX,
+  WEBHOOKS_MAX,
 } from "../../lib/limits.ts";
+import { WEBHOOK_KEY_PREFIX } from "../../lib/secret_keys.ts";
 import { choice, described, integer } from "../api/fields.ts";
 import { fromBase64 } from "../json_record.ts";
+import { ProblemError } from "../problem.ts";
 import type { MetadataTexts } from "../texts.ts";
 
-const PREFIX = "webhook/";
 const PROVIDERS = ["github", "stripe", "slack", "standard"] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
@@ -69,6 +71,11 @@ export const webhookShown = v.strictObject({
   toleranceS: integer(1),
 });
 
+function tooMany(): ProblemError {
+  const detail = `Cannot keep settings of webhooks for more than ${WEBHOOKS_MAX} topics`;
+  return new ProblemError({ status: 409, title: "Conflict", detail });
+}
+
 /** By the topic's name: one that is created again asks for no less than the one before. */
 export class Webhooks {
   readonly #texts: MetadataTexts;
@@ -78,13 +85,17 @@ export class Webhooks {
   }
 
   get(topic: string): WebhookSettings | null {
-    const text = this.#texts.get(`${PREFIX}${topic}`);
+    const text = this.#texts.get(`${WEBHOOK_KEY_PREFIX}${topic}`);
     return text === null ? null : v.parse(webhookSettings, JSON.parse(text));
   }
 
   /** Null takes them back. Throws ProblemError. */
   async put(topic: string, settings: WebhookSettings | null): Promise<void> {
+    const key = `${WEBHOOK_KEY_PREFIX}${topic}`;
+    const isNew = settings !== null && this.#texts.get(key) === null;
+    // Topics need not be there, so nothing else bounds them.
+    if (isNew && this.#texts.keys(WEBHOOK_KEY_PREFIX).length >= WEBHOOKS_MAX) throw tooMany();
     const text = settings === null ? null : JSON.stringify(settings);
-    await this.#texts.change(`${PREFIX}${topic}`, () => text);
+    await this.#texts.change(key, () => text);
   }
 }

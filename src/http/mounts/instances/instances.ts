@@ -43,6 +43,8 @@ export class Instances {
   readonly #stop = new AbortController();
   readonly #hide: () => void;
   #cancelTimer: Cancel = () => {};
+  /** Those that are not in the store yet count as well. */
+  #adding = 0;
 
   constructor(options: InstancesOptions) {
     this.#options = options;
@@ -69,9 +71,14 @@ export class Instances {
     const before = store.get(key);
     if (before !== null && readRecord(before) !== null) return null;
     if (before !== null) await store.put(key, null);
-    if (store.keys().length >= HTTP_INSTANCES_MAX) throw tooMany();
+    if (store.keys().length + this.#adding >= HTTP_INSTANCES_MAX) throw tooMany();
     const record = { ...told, node: store.nodeId };
-    return await store.add(key, textOf(record)) ? this.#begin(key, record) : null;
+    this.#adding += 1;
+    try {
+      return await store.add(key, textOf(record)) ? this.#begin(key, record) : null;
+    } finally {
+      this.#adding -= 1;
+    }
   }
 
   /** Throws NoInstance. */
