@@ -7,6 +7,7 @@ import type { S3ClientConfig } from "@aws-sdk/client-s3";
 import { S3Client } from "@aws-sdk/client-s3";
 import { FetchHttpHandler } from "@smithy/fetch-http-handler";
 import type { Cancel, Clock } from "../env/clock.ts";
+import { toBase64 } from "../lib/base64.ts";
 import { toUtf8 } from "../lib/bytes.ts";
 import { FaultError } from "../lib/errors.ts";
 import { STORE_REQUEST_TIMEOUT_MS, STORE_SLOWEST_BYTES_PER_MS } from "../lib/limits.ts";
@@ -203,8 +204,4 @@ function addContentMd5(client: S3Client): void {
 
 function bytesOf(body: unknown): Uint8Array {
   return body instanceof Uint8Array ? body : toUtf8(String(body));
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes));
 }

@@ -4,7 +4,8 @@ import { HTTP_CHUNK_BYTES, HTTP_RECORD_HEADERS_BYTES_MAX } from "../lib/limits.t
 import { answerOf } from "./answer.ts";
 import { eventHeaders } from "./event_headers.ts";
 import type { RecordOutput } from "./port.ts";
-import { textOfBytes, toBase64 } from "./record_json.ts";
+import { toBase64 } from "../lib/base64.ts";
+import { textOfBytes } from "./record_json.ts";
 
 export interface RawOptions {
   readonly partition: number;

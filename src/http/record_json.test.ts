@@ -5,7 +5,8 @@ import { toUtf8 } from "../lib/bytes.ts";
 import { HTTP_CHUNK_BYTES } from "../lib/limits.ts";
 import { fromBase64 } from "./json_record.ts";
 import type { RecordOutput } from "./port.ts";
-import { rawBytes, recordJson, renderedBytes, renderedBytesMax, toBase64 } from "./record_json.ts";
+import { toBase64 } from "../lib/base64.ts";
+import { rawBytes, recordJson, renderedBytes, renderedBytesMax } from "./record_json.ts";
 
 function text(record: RecordOutput): string {
   return [...recordJson(record, 3)].join("");

@@ -2,6 +2,7 @@
  * Records to JSON, in pieces, so that a large one is never a whole text in memory. How bytes show is the
  * reader's choice; without one, valid UTF-8 is a string and all else `{"$base64": "..."}`.
  */
+import { toBase64 } from "../lib/base64.ts";
 import { HTTP_CHUNK_BYTES, HTTP_JSON_VALUE_BYTES_MAX } from "../lib/limits.ts";
 import { isTooDeep } from "./json_depth.ts";
 import type { RecordOutput } from "./port.ts";
@@ -25,19 +26,10 @@ const lossyUtf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Divides by three, so that pieces of base64 join without padding. */
 const BASE64_PIECE_BYTES = 3 * 8192;
-const CHARS_AT_ONCE = 8192;
 /** Braces, names, numbers and commas of one record, and of one header. */
 const ENVELOPE_BYTES_MAX = 200;
 const HEADER_BYTES_MAX = 8;
 const ESCAPED_BYTES_MAX = 6;
-
-export function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += CHARS_AT_ONCE) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + CHARS_AT_ONCE));
-  }
-  return btoa(binary);
-}
 
 /** Null when the bytes are no UTF-8. */
 export function textOfBytes(bytes: Uint8Array): string | null {

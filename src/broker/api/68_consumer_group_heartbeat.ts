@@ -10,6 +10,7 @@
  * Version notes: 1 regular expressions, and the client chooses its member id (KIP-1082).
  */
 import { randomUuid } from "../../env/random.ts";
+import { toBase64Url } from "../../lib/base64.ts";
 import { TOPIC_REGEXES_PER_GROUP_MAX } from "../../lib/limits.ts";
 import {
   consumerGroupHeartbeatApi,
@@ -111,12 +112,6 @@ function heartbeatRequest(
   };
 }
 
-/** As Kafka writes a UUID. */
-function newMemberId(uuid: Uint8Array): string {
-  return btoa(String.fromCharCode(...uuid)).replace(/=+$/, "").replaceAll("+", "-")
-    .replaceAll("/", "_");
-}
-
 /** Expressions that the coming decision looks at, made current; what is wrong with the new one. */
 async function resolve(
   { coordinator: { consumers: { regexes } } }: GroupServices,
@@ -152,7 +147,8 @@ async function beat(
   if (group === null) {
     return beatRefused(refused("GROUP_ID_NOT_FOUND", `Group ${groupId} is not a consumer group.`));
   }
-  const memberId = request.memberId === "" ? newMemberId(randomUuid(env.random)) : request.memberId;
+  // As Kafka writes a UUID.
+  const memberId = request.memberId === "" ? toBase64Url(randomUuid(env.random)) : request.memberId;
   const done = memberEpoch < JOIN
     ? group.leave({ memberId, instanceId, epoch: memberEpoch })
     : group.heartbeat(heartbeatRequest(request, memberId, context));

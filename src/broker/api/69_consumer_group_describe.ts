@@ -9,7 +9,6 @@ import {
   type ConsumerGroupDescribeRequest,
   type ConsumerGroupDescribeResponse,
 } from "../../protocol/message/69_consumer_group_describe.ts";
-import { GROUP_OPERATIONS } from "../authorized_operations.ts";
 import { NOTHING } from "../group/consumer/assignment.ts";
 import { assignorOf } from "../group/consumer/assignors.ts";
 import {
@@ -19,10 +18,9 @@ import {
   type TopicView,
 } from "../group/consumer/group.ts";
 import { stillOpen } from "../group/coordinator.ts";
-import { namedPartitions, notDescribed } from "../group/answers.ts";
+import { describeEach, namedPartitions, notDescribed } from "../group/answers.ts";
 import type { GroupServices } from "../group/services.ts";
 import type { Handler } from "../handler.ts";
-import { inGroups } from "../many.ts";
 
 const CLASSIC_MEMBER = 0;
 const CONSUMER_MEMBER = 1;
@@ -87,12 +85,8 @@ export function consumerGroupDescribeHandler(
     api: consumerGroupDescribeApi,
     min: 0,
     max: 1,
-    async handle({ groupIds, includeAuthorizedOperations: isAsked }) {
-      const groups = await inGroups(services.env.clock, [...new Set(groupIds)], describe);
-      const told = groups.map((one) =>
-        isAsked && one.errorCode === 0 ? { ...one, authorizedOperations: GROUP_OPERATIONS } : one
-      );
-      return { groups: told };
+    async handle(request) {
+      return { groups: await describeEach(services.env.clock, request, describe) };
     },
   };
 }

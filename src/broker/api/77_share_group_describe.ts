@@ -9,13 +9,11 @@ import {
   type ShareGroupDescribeRequest,
   type ShareGroupDescribeResponse,
 } from "../../protocol/message/77_share_group_describe.ts";
-import { GROUP_OPERATIONS } from "../authorized_operations.ts";
 import { stillOpen } from "../group/coordinator.ts";
-import { namedPartitions, notDescribed } from "../group/answers.ts";
+import { describeEach, namedPartitions, notDescribed } from "../group/answers.ts";
 import type { GroupServices } from "../group/services.ts";
 import { shareStateOf } from "../group/share/group.ts";
 import type { Handler } from "../handler.ts";
-import { inGroups } from "../many.ts";
 
 type Described = ShareGroupDescribeResponse["groups"][number];
 
@@ -63,12 +61,8 @@ export function shareGroupDescribeHandler(
     api: shareGroupDescribeApi,
     min: 1,
     max: 1,
-    async handle({ groupIds, includeAuthorizedOperations: isAsked }) {
-      const groups = await inGroups(services.env.clock, [...new Set(groupIds)], describe);
-      const told = groups.map((one) =>
-        isAsked && one.errorCode === 0 ? { ...one, authorizedOperations: GROUP_OPERATIONS } : one
-      );
-      return { groups: told };
+    async handle(request) {
+      return { groups: await describeEach(services.env.clock, request, describe) };
     },
   };
 }

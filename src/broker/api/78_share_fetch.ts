@@ -32,9 +32,13 @@ import {
   leadersOf,
   type ShareServices,
 } from "../share/share_request.ts";
-import type { ShareMember, SharePlace, ShareScope } from "../share/share_sessions.ts";
+import {
+  FINAL_EPOCH,
+  type ShareMember,
+  type SharePlace,
+  type ShareScope,
+} from "../share/share_sessions.ts";
 
-const FINAL_EPOCH = -1;
 const RENEW_SINCE = 2;
 const RECORD_LIMIT_MODE = 1;
 

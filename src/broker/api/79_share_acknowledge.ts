@@ -27,8 +27,7 @@ import {
   leadersOf,
   type ShareServices,
 } from "../share/share_request.ts";
-
-const FINAL_EPOCH = -1;
+import { FINAL_EPOCH } from "../share/share_sessions.ts";
 
 function failure(error: ErrorName): ShareAcknowledgeResponse {
   return { throttleTimeMs: 0, errorCode: errorCode(error), responses: [], nodeEndpoints: [] };

@@ -1,7 +1,25 @@
 /** What the APIs of consumer groups and of share groups answer alike. */
+import type { Clock } from "../../env/clock.ts";
 import { errorCode, type ErrorName } from "../../protocol/error_code.ts";
+import { GROUP_OPERATIONS } from "../authorized_operations.ts";
+import { inGroups } from "../many.ts";
 import { type Assignment, listOf } from "./consumer/assignment.ts";
 import type { ConsumerRefused, TopicView } from "./consumer/group.ts";
+
+/** Describes each group of a request once; with what may be done to it, where that is asked for. */
+export async function describeEach<T extends { readonly errorCode: number }>(
+  clock: Clock,
+  { groupIds, includeAuthorizedOperations: isAsked }: {
+    readonly groupIds: readonly string[];
+    readonly includeAuthorizedOperations: boolean;
+  },
+  describe: (groupId: string) => Promise<T>,
+): Promise<(T & { readonly authorizedOperations?: number })[]> {
+  const groups = await inGroups(clock, [...new Set(groupIds)], describe);
+  return groups.map((one) =>
+    isAsked && one.errorCode === 0 ? { ...one, authorizedOperations: GROUP_OPERATIONS } : one
+  );
+}
 
 /** Topics that are gone meanwhile have no name and are left out. */
 export function namedPartitions(topics: TopicView, assignment: Assignment) {

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { consumerHost, shareHost } from "../../../tests/support/consumer_topics.ts";
+import { loadedShard } from "../../../tests/support/group_shard.ts";
 import { testEnv } from "../../../tests/support/test_env.ts";
 import { brokerConfig } from "../../../tests/support/broker_world.ts";
 import { createMemoryLog } from "../../../tests/support/memory_log.ts";
 import { toUtf8, utf8 } from "../../lib/bytes.ts";
-import { GROUP_COMPACT_BYTES_MIN } from "../../lib/limits.ts";
 import { ZERO_UUID } from "../../lib/uuid.ts";
 import { consumerProtocolSubscription } from "../../protocol/message/consumer_protocol.ts";
 import { encodeVersioned } from "../../protocol/versioned.ts";
@@ -16,7 +15,7 @@ import { join } from "./join.ts";
 import { leave, tick } from "./membership.ts";
 import { ShardMemory } from "../shard/shard_memory.ts";
 import { NEVER, type OffsetEntry } from "./offset_table.ts";
-import { type GroupEntry, Shard, type ShardOptions } from "./shard.ts";
+import type { GroupEntry, Shard, ShardOptions } from "./shard.ts";
 import { sync } from "./sync.ts";
 
 const COMMITTED_AT_MS = 1_700_000_000_000;
@@ -35,31 +34,12 @@ function offsetOf(offset: number, metadata = ""): OffsetEntry {
   };
 }
 
-async function shardOver(
+function shardOver(
   log: Shard["log"],
   memory = new ShardMemory(2 ** 40),
   over: Partial<ShardOptions> = {},
 ): Promise<Shard> {
-  const shard = new Shard({
-    env: testEnv(),
-    log,
-    settings: {
-      sessionTimeoutMsMin: 6000,
-      sessionTimeoutMsMax: 60_000,
-      initialRebalanceDelayMs: 0,
-      membersMax: 10,
-    },
-    retentionMs: RETENTION_MS,
-    newMemberId: (prefix) => prefix,
-    topicExists: () => true,
-    consumers: consumerHost(testEnv().clock),
-    shares: shareHost(testEnv()),
-    memory,
-    compactBytesMin: GROUP_COMPACT_BYTES_MIN,
-    ...over,
-  });
-  await shard.load();
-  return shard;
+  return loadedShard(testEnv(), log, { retentionMs: RETENTION_MS, memory, ...over });
 }
 
 /** One that rewrites its log however small it is. */

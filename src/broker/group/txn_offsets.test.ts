@@ -1,12 +1,12 @@
 /** Offsets of transactions in a shard, over a real log: sheet section 3.13. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { consumerHost, shareHost } from "../../../tests/support/consumer_topics.ts";
+import { loadedShard } from "../../../tests/support/group_shard.ts";
 import { createHarness, type Harness } from "../../../tests/support/partition_harness.ts";
 import { ZERO_UUID } from "../../lib/uuid.ts";
 import { ShardMemory } from "../shard/shard_memory.ts";
 import { NEVER, type OffsetEntry } from "./offset_table.ts";
-import { Shard } from "./shard.ts";
+import type { Shard } from "./shard.ts";
 
 const RETENTION_MS = 60_000;
 const PRODUCER = { producerId: 7, producerEpoch: 3 };
@@ -21,25 +21,8 @@ async function open(
   { env, log }: Harness,
   memory = new ShardMemory(2 ** 30),
 ): Promise<Opened> {
-  const shard = new Shard({
-    env,
-    log,
-    settings: {
-      sessionTimeoutMsMin: 6000,
-      sessionTimeoutMsMax: 60_000,
-      initialRebalanceDelayMs: 0,
-      membersMax: 10,
-    },
-    retentionMs: RETENTION_MS,
-    newMemberId: (prefix) => prefix,
-    topicExists: () => true,
-    consumers: consumerHost(env.clock),
-    shares: shareHost(env),
-    memory,
-    compactBytesMin: 0,
-  });
-  await shard.load();
-  return { shard, memory };
+  const over = { retentionMs: RETENTION_MS, memory, compactBytesMin: 0 };
+  return { shard: await loadedShard(env, log, over), memory };
 }
 
 function entryOf({ nowMs }: Harness, offset: number, metadata = ""): OffsetEntry {

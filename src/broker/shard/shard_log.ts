@@ -7,9 +7,11 @@ import {
   BATCH_HEADER_BYTES,
   type BatchInput,
   buildBatch,
+  isControlBatch,
   lastOffset,
   readBatchHeader,
 } from "../../protocol/record_batch.ts";
+import { readRecords } from "../../protocol/record.ts";
 
 export interface KeyValue {
   readonly key: Uint8Array;
@@ -53,6 +55,9 @@ export function batchesOf(records: readonly KeyValue[]): KeyValue[][] {
   }
   return batches;
 }
+
+/** In words, for errors. */
+type ShardContent = "groups" | "transactions" | "share states";
 
 export interface RecordsAppended {
   /** Offset of the first record; the others follow side by side. */
@@ -98,10 +103,30 @@ export function appendRecords(
   return { first, durable: Promise.all(waits) };
 }
 
+/**
+ * All records with a key of a shard's log that nobody writes transactions to. Throws FaultError,
+ * which is retriable where the log is not at rest.
+ */
+export async function* storedRecords(
+  { codecs }: Env,
+  log: PartitionLog,
+  what: ShardContent,
+): AsyncGenerator<KeyValue, void> {
+  if (log.highWatermark !== log.logEndOffset) {
+    throw new FaultError("overloaded", `Cannot load ${what}: the log is not at rest`, {
+      retriable: true,
+    });
+  }
+  for await (const batch of storedBatches(log, what)) {
+    if (isControlBatch(readBatchHeader(batch))) continue;
+    for (const { key, value } of readRecords(batch, codecs)) if (key !== null) yield { key, value };
+  }
+}
+
 /** All batches of a shard's log. Throws a retriable FaultError when the log moves away meanwhile. */
 export async function* storedBatches(
   log: PartitionLog,
-  what: "groups" | "transactions" | "share state",
+  what: ShardContent,
 ): AsyncGenerator<Uint8Array, void> {
   for (let at = log.logStartOffset; at < log.highWatermark;) {
     const read = await log.read(at, {

@@ -61,7 +61,7 @@ interface Session extends ShareMember {
 }
 
 const OPENING = 0;
-const FINAL = -1;
+export const FINAL_EPOCH = -1;
 const INT32_MAX = 2_147_483_647;
 
 function placeKey({ topicId, partition }: SharePlace): string {
@@ -100,7 +100,7 @@ export class ShareSessions {
     if (epoch === OPENING) return this.#start(request);
     const session = this.#sessions.get(memberKey(request));
     if (session === undefined) return { ok: false, error: "SHARE_SESSION_NOT_FOUND" };
-    if (epoch === FINAL) return { ok: true, places: [], select: () => [] };
+    if (epoch === FINAL_EPOCH) return { ok: true, places: [], select: () => [] };
     return this.#advance(session, request);
   }
 
@@ -109,7 +109,7 @@ export class ShareSessions {
     if (epoch === OPENING) return "INVALID_SHARE_SESSION_EPOCH";
     const session = this.#sessions.get(memberKey(member));
     if (session === undefined) return "SHARE_SESSION_NOT_FOUND";
-    if (epoch === FINAL) return null;
+    if (epoch === FINAL_EPOCH) return null;
     if (epoch !== session.epoch) return "INVALID_SHARE_SESSION_EPOCH";
     session.epoch = nextEpoch(session.epoch);
     return null;

@@ -1,4 +1,5 @@
 /** States of share partitions as records of `__share_group_state`, in Kafka's own format, and back. */
+import { toBase64Url } from "../../lib/base64.ts";
 import { DecodeError, viewOf } from "../../lib/bytes.ts";
 import { uuidBytes } from "../../lib/uuid.ts";
 import {
@@ -25,9 +26,7 @@ const STATES: ReadonlyMap<number, StateBatch["state"]> = new Map([
 
 /** Kafka's text of a share partition, whose hash says where its state is: the topic id as its clients print it. */
 export function coordinatorKey({ groupId, topicId, partition }: SharePartitionKey): string {
-  const text = btoa(String.fromCharCode(...uuidBytes(topicId)));
-  const id = text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-  return `${groupId}:${id}:${partition}`;
+  return `${groupId}:${toBase64Url(uuidBytes(topicId))}:${partition}`;
 }
 
 function storedBatches(batches: readonly StateBatch[]) {

@@ -7,11 +7,9 @@ import type { Env } from "../../env/env.ts";
 import { FaultError, messageOf } from "../../lib/errors.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
-import { isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
-import { readRecords } from "../../protocol/record.ts";
 import { HollowLog } from "../shard/hollow_log.ts";
 import type { LedShard } from "../shard/led_shards.ts";
-import { appendRecords, bytesOf, type KeyValue, storedBatches } from "../shard/shard_log.ts";
+import { appendRecords, bytesOf, type KeyValue, storedRecords } from "../shard/shard_log.ts";
 import type { ShardMemory } from "../shard/shard_memory.ts";
 import { changed, type ShareState, type ShareStateChange } from "./share_state.ts";
 import type { SharePartitionKey } from "./share_states.ts";
@@ -76,13 +74,8 @@ export class StateShard implements LedShard {
   }
 
   async load(): Promise<void> {
-    const { log } = this;
-    if (log.highWatermark !== log.logEndOffset) {
-      throw new FaultError("overloaded", "Cannot load share states: the log is not at rest", {
-        retriable: true,
-      });
-    }
-    for await (const batch of storedBatches(log, "share state")) this.#replay(batch);
+    const records = storedRecords(this.#options.env, this.log, "share states");
+    for await (const { key, value } of records) this.#apply(key, value);
   }
 
   close(): void {
@@ -90,13 +83,6 @@ export class StateShard implements LedShard {
     this.#closed = true;
     this.#options.memory.change(-this.#bytes);
     this.#bytes = 0;
-  }
-
-  #replay(batch: Uint8Array): void {
-    if (isControlBatch(readBatchHeader(batch))) return;
-    for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
-      if (key !== null) this.#apply(key, value);
-    }
   }
 
   /** What is in the log is true; a record that does not parse is named and passed over. */

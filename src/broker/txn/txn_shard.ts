@@ -14,12 +14,10 @@ import {
 } from "../../lib/limits.ts";
 import type { PartitionLog } from "../../log/partition_log.ts";
 import type { ErrorName } from "../../protocol/error_code.ts";
-import { isControlBatch, readBatchHeader } from "../../protocol/record_batch.ts";
-import { readRecords } from "../../protocol/record.ts";
 import { inGroups } from "../many.ts";
 import { HollowLog } from "../shard/hollow_log.ts";
 import type { LedShard } from "../shard/led_shards.ts";
-import { appendRecords, bytesOf, type KeyValue, storedBatches } from "../shard/shard_log.ts";
+import { appendRecords, bytesOf, type KeyValue, storedRecords } from "../shard/shard_log.ts";
 import type { ShardMemory } from "../shard/shard_memory.ts";
 import { abortFenced, completed } from "./decide_end.ts";
 import { readTransactionRecord, transactionRecord, transactionTombstone } from "./records.ts";
@@ -116,20 +114,8 @@ export class TxnShard implements LedShard {
   }
 
   async load(): Promise<void> {
-    const { log } = this;
-    if (log.highWatermark !== log.logEndOffset) {
-      throw new FaultError("overloaded", "Cannot load transactions: the log is not at rest", {
-        retriable: true,
-      });
-    }
-    for await (const batch of storedBatches(log, "transactions")) this.#replay(batch);
-  }
-
-  #replay(batch: Uint8Array): void {
-    if (isControlBatch(readBatchHeader(batch))) return;
-    for (const { key, value } of readRecords(batch, this.#options.env.codecs)) {
-      if (key !== null) this.#apply(key, value);
-    }
+    const records = storedRecords(this.#options.env, this.log, "transactions");
+    for await (const { key, value } of records) this.#apply(key, value);
   }
 
   /** What is in the log is true; a record that does not parse is named and passed over. */

@@ -1,5 +1,6 @@
 /** Records as `consume` prints them. Pure. */
 import type { BatchRecord } from "../../protocol/record.ts";
+import { toBase64 } from "../../lib/base64.ts";
 import { toUtf8 } from "../../lib/bytes.ts";
 
 export const FORMATS = ["value", "key-value", "json"] as const;
@@ -22,19 +23,13 @@ export type RecordFormat = (
 const NEWLINE = toUtf8("\n");
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-function base64(bytes: Uint8Array): string {
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary);
-}
-
 /** As over HTTP: UTF-8 is a string, other bytes are `{"$base64": ...}`, null is null. */
 export function jsonOf(bytes: Uint8Array | null): unknown {
   if (bytes === null) return null;
   try {
     return strict.decode(bytes);
   } catch {
-    return { "$base64": base64(bytes) };
+    return { "$base64": toBase64(bytes) };
   }
 }
 

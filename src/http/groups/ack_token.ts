@@ -5,7 +5,8 @@
 import { toUtf8, viewOf } from "../../lib/bytes.ts";
 import { crc32c } from "../../lib/crc32c.ts";
 import { HTTP_ACK_CHARS_MAX } from "../../lib/limits.ts";
-import { textOfBytes, toBase64 } from "../record_json.ts";
+import { toBase64Url } from "../../lib/base64.ts";
+import { textOfBytes } from "../record_json.ts";
 
 export interface AckRange {
   readonly topic: string;
@@ -32,7 +33,7 @@ export function encodeAck(group: string, { holder, ranges }: AckToken): string {
   const bytes = new Uint8Array(CRC_BYTES + json.length);
   viewOf(bytes).setUint32(0, crcOf(group, json));
   bytes.set(json, CRC_BYTES);
-  return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return toBase64Url(bytes);
 }
 
 function jsonOf(group: string, text: string): unknown {

@@ -3,7 +3,8 @@ import { toUtf8 } from "../../lib/bytes.ts";
 import { fromBase64 } from "../json_record.ts";
 import { type Sourced, sourceOf } from "../json_source.ts";
 import { badRequest } from "../problem.ts";
-import { jsonTextOf, textOfBytes, toBase64 } from "../record_json.ts";
+import { toBase64 } from "../../lib/base64.ts";
+import { jsonTextOf, textOfBytes } from "../record_json.ts";
 import type { Format } from "./instances/record.ts";
 
 const lossyUtf8 = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -2,7 +2,7 @@
  * Signatures of deliveries: a detached JWS (RFC 7515, appendix F) by Ed25519. What it says of itself stands in its
  * protected header: who it is for, what it delivers and when, so that it serves for nothing else.
  */
-import { toBase64Url } from "../../lib/base64url.ts";
+import { toBase64Url } from "../../lib/base64.ts";
 import { toUtf8 } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/sha256.ts";
 

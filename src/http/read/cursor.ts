@@ -7,7 +7,7 @@ import { crc32c } from "../../lib/crc32c.ts";
 import { toUtf8, viewOf } from "../../lib/bytes.ts";
 import { HTTP_CURSOR_CHARS_MAX, HTTP_CURSOR_PARTITIONS_MAX } from "../../lib/limits.ts";
 import { uuidBytes, uuidOf } from "../../lib/uuid.ts";
-import { toBase64 } from "../record_json.ts";
+import { toBase64Url } from "../../lib/base64.ts";
 
 export interface Cursor {
   readonly topicId: string;
@@ -66,8 +66,7 @@ export function encodeCursor(topic: string, { topicId, turn, positions }: Cursor
     writer.varint(positions.get(partition)!);
     before = partition;
   }
-  const text = toBase64(writer.finish(topic));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return toBase64Url(writer.finish(topic));
 }
 
 function bytesOf(text: string): Uint8Array | null {

@@ -12,7 +12,8 @@ import { described } from "../api/fields.ts";
 import { parsed } from "../api/read_json.ts";
 import { kafkaError } from "../problem.ts";
 import type { ReadGateway } from "../read_port.ts";
-import { type Shown, toBase64 } from "../record_json.ts";
+import { toBase64 } from "../../lib/base64.ts";
+import { type Shown } from "../record_json.ts";
 import type { RecordOutput } from "../port.ts";
 import {
   type FetchAsked,

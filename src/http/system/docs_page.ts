@@ -4,7 +4,7 @@
  */
 import { toUtf8 } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/sha256.ts";
-import { toBase64 } from "../record_json.ts";
+import { toBase64 } from "../../lib/base64.ts";
 
 const STYLE = `
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 20%, transparent); }

@@ -2,16 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { brokerConfig } from "../../../../tests/support/broker_world.ts";
-import { consumerHost, shareHost } from "../../../../tests/support/consumer_topics.ts";
+import { loadedShard } from "../../../../tests/support/group_shard.ts";
 import { createFakeClock } from "../../../../tests/support/fake_clock.ts";
 import { createMemoryLog, type MemoryLog } from "../../../../tests/support/memory_log.ts";
 import { testEnv } from "../../../../tests/support/test_env.ts";
 import { FaultError } from "../../../lib/errors.ts";
-import { GROUP_COMPACT_BYTES_MIN } from "../../../lib/limits.ts";
 import { logConfigOf } from "../../topic_config.ts";
 import { ShardMemory } from "../../shard/shard_memory.ts";
 import { NEVER, type OffsetEntry } from "../offset_table.ts";
-import { Shard, type ShardOptions } from "../shard.ts";
+import type { Shard, ShardOptions } from "../shard.ts";
 import { GroupLeases } from "./group_leases.ts";
 import { acknowledge, giveBack, lease, type LeaseWindow, windowAt } from "./window.ts";
 
@@ -26,31 +25,12 @@ function memoryLog(): MemoryLog {
   return createMemoryLog(logConfigOf({}, brokerConfig()));
 }
 
-async function shardOver(
+function shardOver(
   log: Shard["log"],
   memory = new ShardMemory(2 ** 40),
   over: Partial<ShardOptions> = {},
 ): Promise<Shard> {
-  const shard = new Shard({
-    env,
-    log,
-    settings: {
-      sessionTimeoutMsMin: 6000,
-      sessionTimeoutMsMax: 60_000,
-      initialRebalanceDelayMs: 0,
-      membersMax: 10,
-    },
-    retentionMs: RETENTION_MS,
-    newMemberId: (prefix) => prefix,
-    topicExists: () => true,
-    consumers: consumerHost(clock),
-    shares: shareHost(env),
-    memory,
-    compactBytesMin: GROUP_COMPACT_BYTES_MIN,
-    ...over,
-  });
-  await shard.load();
-  return shard;
+  return loadedShard(env, log, { retentionMs: RETENTION_MS, memory, ...over });
 }
 
 function leasesOf(shard: Shard, groupId = "g"): GroupLeases {

@@ -2,7 +2,7 @@
 import type { Clock } from "../../../env/clock.ts";
 import { answerOf, chunksOf } from "../../answer.ts";
 import type { RecordOutput } from "../../port.ts";
-import { toBase64 } from "../../record_json.ts";
+import { toBase64 } from "../../../lib/base64.ts";
 import type { TopicPartition } from "../group_port.ts";
 import type { Format } from "../instances/record.ts";
 import { canShow, jsonOf } from "../shown.ts";
